@@ -63,7 +63,7 @@ type compareFlags struct {
 // listHelp explains the lists of values in flags.
 const listHelp = `
 
-A LIST is values separated by commas. Ranges: 2,4,..,1024 continues as it begins, 8,..,64KiB doubles, and 1,2,3,..,8 continues with its step. 8..64KiB*4 multiplies by 4, and
+A LIST is values separated by commas. Ranges: 2,4,..,1024 continues as it begins, 8..64KiB doubles, and 1,2,3,..,8 continues with its step. 8..64KiB*4 multiplies by 4, and
 0..1+0.25 adds 0.25.`
 
 // Command makes the command that runs an experiment, with a flag for each of

@@ -35,7 +35,9 @@ once at its end. It is written in Go (compiled by TinyGo), C, C++, Rust or Assem
   spinsim handler build filter                              compile it to filter/filter.wasm
   spinsim handler inspect filter/filter.wasm                check it as a device does, and show its costs
   spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and show its actions
-  spinsim handler profile count --hex '00*9000'             show its cycles, line by line`,
+  spinsim handler profile count --hex '00*9000'             show its cycles, line by line
+
+Built-in modules, which go by their names: ` + strings.Join(handlers.Names(), ", ") + ".",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -41,7 +41,7 @@ func handlerProfileCommand() *cobra.Command {
 		}
 		return nil
 	}
-	run := f.command("handler profile", "profile MODULE") // the same run with another output
+	run := f.command("handler profile", "profile MODULE", "") // the same run with another output
 	c := &cobra.Command{
 		Use:   "profile MODULE",
 		Short: "Send messages to a handler and count its cycles by source line",

@@ -48,14 +48,14 @@ func handlerRunCommand() *cobra.Command {
 	f.show = func(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made) error {
 		return showRun(c, b, made, plain, expect)
 	}
-	c := f.command(handlerRunName, "run MODULE")
-	c.Short = "Send messages to a handler on a device and show all its actions"
-	c.Long = `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster: node 0, or --device-node.
+	c := f.command(handlerRunName, "run MODULE", `Run loads a module, a .wasm file or a built-in one, into the device of one node of a simulated cluster: node 0, or --device-node.
 The other nodes send messages to it over the network of the profile. Run prints each handler with its actions, return code and cycles,
 the events that follow, and the changes in HPU memory and host memory. Times are simulated; those of actions count from the
-beginning of the handler. If a flag has several values, or --all is given, it prints a table with a row for each run.
+beginning of the handler. If a flag has several values, or --all is given, it prints a table with a row for each run; with --bytes also one of the
+actions.
 
-Messages come from --packets, --hex, --payload-file or --size. A packets file has` + indent(handlerlab.PacketSyntax) + `
+Messages come from --packets, --hex, --payload-file or --size. A packets file has
+`+indent(handlerlab.PacketSyntax)+`
 
 The state in HPU memory begins with the values in the module's manifest, which handler inspect shows; --state changes them. For a module without
 a manifest, --state-format gives the types of its fields.
@@ -68,7 +68,8 @@ handlers read and write the same memory without an order between them (docs/hand
 
 A report lists at most 10,000 handlers, 100,000 actions and 10,000 events, and counts the others.
 
-The exit status is 1 if a handler fails, a message is refused, a limit ends the run, or the output differs from --expect.`
+The exit status is 1 if a handler fails, a message is refused, a limit ends the run, or the output differs from --expect.`)
+	c.Short = "Send messages to a handler on a device and show all its actions"
 	c.Example = `  spinsim handler run count --hex '00*9000'
   spinsim handler run filter.wasm --packets packets.txt --state messages=7
   spinsim handler run pingpong --payload stream_payload --hex '"hello"' --state pt=5,match_bits=0x99
@@ -118,8 +119,10 @@ func showRun(c *cobra.Command, b *handlerlab.Bench, made *experiment.Made, plain
 }
 
 // command makes the command of an experiment with one module.
-func (f *benchFlags) command(name, use string) *cobra.Command {
-	c := experiment.Command(handlerlab.Any(), experiment.CommandOptions{
+func (f *benchFlags) command(name, use, long string) *cobra.Command {
+	e := handlerlab.Any()
+	e.Long = long
+	c := experiment.Command(e, experiment.CommandOptions{
 		Build: thisBuild(), Command: name, Use: use,
 		Input: func(c *cobra.Command, module string) (*experiment.Made, error) { return f.open(c, name, module) },
 	})
