@@ -20,6 +20,7 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/handlerlab"
 	"github.com/spinsim/spinsim/internal/provenance"
+	"github.com/spinsim/spinsim/report"
 )
 
 // handlerRunName is the name of handler run in the record of a result.
@@ -170,6 +171,9 @@ func (f *benchFlags) open(c *cobra.Command, name, module string) (*experiment.Ma
 			return nil, err
 		}
 	}
+	if err := f.seen(flags); err != nil {
+		return nil, err
+	}
 	params, err := flags.GetStringArray("param")
 	if err != nil {
 		return nil, err
@@ -204,6 +208,20 @@ func (f *benchFlags) open(c *cobra.Command, name, module string) (*experiment.Ma
 	}
 	made := &experiment.Made{Experiment: b.Experiment(), Inputs: m.Inputs, Given: f.given(flags, module)}
 	return made, f.show(c, b, made)
+}
+
+// seen refuses --bytes where nothing shows the actions.
+func (f *benchFlags) seen(flags *pflag.FlagSet) error {
+	table, format := flags.Lookup("table"), flags.Lookup("format")
+	if !f.bytes || table == nil || table.Value.String() == handlerlab.ActionsTable {
+		return nil
+	}
+	switch format := report.Format(format.Value.String()); {
+	case format == report.JSONFormat:
+	case table.Value.String() != "", slices.Contains([]report.Format{report.CSVFormat, report.NDJSONFormat, report.ParquetFormat}, format):
+		return fmt.Errorf("--bytes: is in the table of actions: expected --table %s", handlerlab.ActionsTable)
+	}
+	return nil
 }
 
 // given are the flags that were set, for the record. Files are inputs, and fields

@@ -52,6 +52,10 @@ type packetsFile struct {
 	record   provenance.Input
 }
 
+// ActionsTable is the name of the table of actions, which has what Config.Bytes
+// asks for.
+const ActionsTable = "actions"
+
 // StatePrefix begins the name of an axis that is a field of the state.
 const StatePrefix = "state."
 
@@ -98,6 +102,7 @@ func (b *Bench) Experiment() *experiment.Experiment {
 		e.Short, e.Modules = "handlers of "+b.Module.Name, experiment.Always(b.Module)
 	}
 	for _, t := range (&Report{}).tables() {
+		t.Quiet = t.Name != ActionsTable || !b.Bytes // which are in it
 		e.Details = append(e.Details, t.Detail)
 	}
 	e.Details = append(e.Details, lab.Details()...)

@@ -28,7 +28,7 @@ func (r *Report) tables() []table {
 		actions = append(actions, h.Actions...)
 	}
 	return []table{
-		tableOf("sent", "Messages", r.Messages), tableOf("handlers", "Handlers", r.Handlers), tableOf("actions", "Actions", actions),
+		tableOf("sent", "Messages", r.Messages), tableOf("handlers", "Handlers", r.Handlers), tableOf(ActionsTable, "Actions", actions),
 		tableOf("events", "Events", r.Events), tableOf("counters", "Counters", r.Counters), tableOf("fields", "State", r.Fields),
 		tableOf("memory", "Memory", r.Memory),
 	}
@@ -40,7 +40,7 @@ func tableOf[T any](name, title string, list []T) table {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
-	t := table{Detail: experiment.Detail{Name: name, Title: title, Quiet: true}}
+	t := table{Detail: experiment.Detail{Name: name, Title: title}}
 	var columns []reflect.StructField
 	for f := range of.Fields() {
 		if text, is := f.Tag.Lookup("column"); is {
