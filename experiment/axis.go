@@ -337,7 +337,8 @@ func (a *Axis) Parse(list string) ([]any, error) {
 	return values, oneLine(errs)
 }
 
-// mostErrors is how many wrong values of a list an error names.
+// mostErrors is how many wrong values of a list an error names, and how many
+// failures and warnings of points people see. Tables have all.
 const mostErrors = 10
 
 // oneLine joins the errors of a flag in one line.

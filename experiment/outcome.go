@@ -17,7 +17,12 @@ func problems(results []*Result) error {
 		if err != nil && len(results) > 1 {
 			err = fmt.Errorf("%s: %w", r.Point, err)
 		}
-		all = append(all, err)
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	if more := len(all) - mostErrors; more > 0 {
+		all = append(all[:mostErrors], fmt.Errorf("and %d more have failed", more))
 	}
 	return errors.Join(all...)
 }
@@ -41,9 +46,6 @@ func (r *Result) problem() error {
 	return errors.Join(all...)
 }
 
-// mostWarnings is how many different warnings are shown. The table has all.
-const mostWarnings = 10
-
 // warnings lists what happened at points without being an error: the rows of
 // Experiment.Warnings. What happened at several points is listed once.
 func warnings(results []*Result) (lines []string) {
@@ -58,8 +60,8 @@ func warnings(results []*Result) (lines []string) {
 			at[text] = append(at[text], r.Point)
 		}
 	}
-	more := len(lines) - mostWarnings
-	lines = lines[:min(len(lines), mostWarnings)]
+	more := len(lines) - mostErrors
+	lines = lines[:min(len(lines), mostErrors)]
 	for i, text := range lines {
 		switch n := len(at[text]); {
 		case n >= len(results): // everywhere

@@ -294,7 +294,7 @@ func (s *Sweep) check() error {
 	}
 	for i, name := range s.Profiles {
 		if slices.Contains(s.Profiles[:i], name) {
-			fail("profile %s is given twice", name)
+			fail("--profile: %s is given twice", name)
 		}
 	}
 	for _, o := range s.Overrides {

@@ -279,10 +279,10 @@ func TestOrderOfPoints(t *testing.T) {
 // Errors in a sweep are found before anything runs.
 func TestWrongSweeps(t *testing.T) {
 	for want, spoil := range map[string]func(s *Sweep){
-		"no profile given":                func(s *Sweep) { s.Profiles = nil },
-		"profile spin-int is given twice": func(s *Sweep) { s.Profiles = []string{"spin-int", "spin-dis", "spin-int"} },
-		`no profile "x"`:                  func(s *Sweep) { s.Profiles = []string{"x"} },
-		"expected wazero or wasmtime":     func(s *Sweep) { s.Engine = "v8" },
+		"no profile given":                   func(s *Sweep) { s.Profiles = nil },
+		"--profile: spin-int is given twice": func(s *Sweep) { s.Profiles = []string{"spin-int", "spin-dis", "spin-int"} },
+		`no profile "x"`:                     func(s *Sweep) { s.Profiles = []string{"x"} },
+		"expected wazero or wasmtime":        func(s *Sweep) { s.Engine = "v8" },
 		"--links: follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = "--links" },
 		"own runs no handlers that yours could replace":                                       func(s *Sweep) { s.Handler = &handlers.Library{} },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {

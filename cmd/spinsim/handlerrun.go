@@ -152,9 +152,9 @@ func (f *benchFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.stateFile, "state-file", "", "initial state: the bytes of a `FILE`")
 	flags.StringVar(&f.memory, "memory", "", "HPU memory: `BYTES`, such as 64KiB (default: 64KiB, or what the module needs)")
 	flags.StringVar(&f.host, "host-memory", "64KiB", "host memory of the entry: `BYTES`")
-	flags.StringVar(&f.hostFile, "host-file", "", "initial content of the entry's host memory: `FILE`")
+	flags.StringVar(&f.hostFile, "host-file", "", "initial content of the entry's host memory, which is at least as large: `FILE`")
 	flags.StringVar(&f.handlerHost, "handler-host-memory", "0", "handler host memory: `BYTES` (default: what the module needs)")
-	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "initial content of the handler host memory: `FILE`")
+	flags.StringVar(&f.handlerHostFile, "handler-host-file", "", "initial content of the handler host memory, which is at least as large: `FILE`")
 	flags.StringSliceVar(&f.faults, "fault", nil, "make DMA operations fail: `N[=RESULT]`, the N-th of all handlers, with fault, denied, …; may be repeated")
 	flags.IntVar(&f.node, "device-node", 0, "`NODE` of the device; messages without a source come from the first other node")
 	flags.BoolVar(&f.bytes, "bytes", false, "show the bytes that handlers send or write to host memory, the first 256 of each action")
@@ -213,7 +213,12 @@ func (f *benchFlags) open(c *cobra.Command, name, module string) (*experiment.Ma
 // seen refuses --bytes where nothing shows the actions.
 func (f *benchFlags) seen(flags *pflag.FlagSet) error {
 	table, format := flags.Lookup("table"), flags.Lookup("format")
-	if !f.bytes || table == nil || table.Value.String() == handlerlab.ActionsTable {
+	switch {
+	case !f.bytes:
+		return nil
+	case table == nil:
+		return errors.New("--bytes: this shows no actions")
+	case table.Value.String() == handlerlab.ActionsTable:
 		return nil
 	}
 	switch format := report.Format(format.Value.String()); {

@@ -5,6 +5,7 @@ package lab
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/report"
@@ -63,6 +64,10 @@ func Texts(r *experiment.Result, table string) (list []string) {
 	return list
 }
 
+// mostShown is how many failed or incomplete runs an answer lists. The tables
+// have all.
+const mostShown = 10
+
 // Happened begins an answer. It counts the results with failures, and lists them
 // and what has ended runs early.
 func Happened(results []*experiment.Result) (failed int, lines []string) {
@@ -71,14 +76,19 @@ func Happened(results []*experiment.Result) (failed int, lines []string) {
 		if len(results) > 1 {
 			where = r.Point.String() + ": "
 		}
+		cut, _ := r.Values[CutColumn].(string)
 		if texts := Texts(r, FailuresTable); len(texts) > 0 {
-			if failed++; where != "" {
-				lines = append(lines, where+"FAILED: "+texts[0])
+			failed++
+			if first, _, _ := strings.Cut(texts[0], "\n"); where != "" && (cut == "" || len(texts) > 1) {
+				lines = append(lines, where+"FAILED: "+first)
 			}
 		}
-		if cut, _ := r.Values[CutColumn].(string); cut != "" {
+		if cut != "" {
 			lines = append(lines, where+"INCOMPLETE: "+cut)
 		}
+	}
+	if more := len(lines) - mostShown; more > 0 {
+		lines = append(lines[:mostShown], fmt.Sprintf("and %d more", more))
 	}
 	return failed, lines
 }
