@@ -35,7 +35,8 @@ func identifyCommand() *cobra.Command {
 		Use:   "identify [PUBLICATION]",
 		Short: "Find out which answers to open questions published numbers support, or your own",
 		Long: `Publications leave open what a simulator has to choose. Identify measures the rows of the ledger that are predicted, or follow from others, with each admissible
-alternative alone, and prints what it moves. Then it looks for the few changes that bring the rows nearest, repeats the search without the rows of each experiment to see how near
+alternative alone, and prints what it moves. Then it looks for the few changes that bring the rows nearest, one after the other and from 16 settings at most that a design draws, in which
+any three answers occur together; it repeats the search without the rows of each experiment to see how near
 these come, and names alternatives with which a row stays far in every setting that was measured. For those that remain it names a number that would tell them apart.
 
   spinsim identify part

@@ -109,7 +109,11 @@ func found(id *identification, v *identify.Verdict, format report.Format) *repor
 	for _, x := range v.Separate {
 		t.Notes = append(t.Notes, fmt.Sprintf("To measure: %s would tell %s %s from today's: %.3g times as much.", x.Number, x.Question, x.Alternative, x.Factor))
 	}
-	t.Notes = append(t.Notes, fmt.Sprintf("%d settings were measured. The mean distance, %s today, is exp of the mean logarithm less 1; a claim that does not hold counts as 100%%.", v.Measured, share(v.Today)))
+	drawn := ""
+	if v.Drawn > 0 {
+		drawn = fmt.Sprintf(", %d of them in samples", v.Drawn)
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("%d settings were measured%s. The mean distance, %s today, is exp of the mean logarithm less 1; a claim that does not hold counts as 100%%.", v.Measured, drawn, share(v.Today)))
 	t.Origin = &id.record
 	return t
 }

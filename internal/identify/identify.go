@@ -3,8 +3,9 @@
 // setting.
 //
 // It measures each alternative alone first, and so learns which numbers it
-// moves. Then it looks for the few changes that bring the rows nearest, and for
-// alternatives that no others can make good.
+// moves. Then it looks for the few changes that bring the rows nearest, one after
+// the other and in a designed sample, and for alternatives that no others can make
+// good.
 package identify
 
 import (
@@ -33,8 +34,10 @@ type Study struct {
 	// profiles and axes. The first call has one setting without assignments.
 	Measure func(ctx context.Context, settings [][]string) ([]Outcome, error)
 
-	items []item
-	known map[string]*state // by assignments
+	items  []item
+	known  map[string]*state // by assignments
+	design [][]*pick         // settings of a sample
+	drawn  int               // settings that were measured because of it
 }
 
 // Row is a row of the ledger that the experiment answers.

@@ -145,11 +145,18 @@ func (s *search) best(at *state, k *known) (best *pick) {
 	return best
 }
 
-// run changes one answer after the other as long as the rows that count come
+// run looks for the answers, first step by step, then in a sample.
+func (s *search) run(ctx context.Context, today *state) (path []*state, err error) {
+	if path, err = s.greedy(ctx, today); err != nil {
+		return nil, err
+	}
+	return s.sampled(ctx, today, path)
+}
+
+// greedy changes one answer after the other as long as the rows that count come
 // nearer. Effects of alternatives add up nearly on the logarithmic scale, so
 // they select what is measured.
-func (s *search) run(ctx context.Context, today *state) (path []*state, err error) {
-	at := today
+func (s *search) greedy(ctx context.Context, at *state) (path []*state, err error) {
 	for range steps {
 		if s.loss(at.values) < agreed {
 			break

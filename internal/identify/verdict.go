@@ -27,6 +27,7 @@ type Verdict struct {
 	// today's.
 	First    Measurement
 	Measured int // settings
+	Drawn    int // of these in samples
 }
 
 // Spread is the median and the ninth decile of distances.
@@ -81,7 +82,7 @@ func (s *Study) Run(ctx context.Context) (*Verdict, error) {
 	if len(v.Rivals) == 0 {
 		v.First = first(apart)
 	}
-	v.Measured = len(s.known)
+	v.Measured, v.Drawn = len(s.known), s.drawn
 	return v, nil
 }
 
@@ -119,6 +120,7 @@ func (s *Study) find(ctx context.Context) (*findings, error) {
 		return nil, err
 	}
 	of := s.effects(today, picks, states, v)
+	s.design = s.draw(today, of)
 	path, err := (&search{s, of, every}).run(ctx, today)
 	if err != nil {
 		return nil, err
