@@ -40,7 +40,7 @@ func (s *Sweep) key(p *Point, hashes map[*profile.Profile]string) (string, error
 // profiles.
 func (s *Sweep) identity(p *Point, hashes map[*profile.Profile]string) (*pointIdentity, error) {
 	if hashes[p.Profile] == "" && p.Profile != nil {
-		one, err := provenance.NewProfile(p.Profile)
+		one, err := s.devices.record(p.Profile)
 		if err != nil {
 			return nil, err
 		}

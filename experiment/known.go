@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/checkpoint"
@@ -35,27 +36,73 @@ type countingKey struct {
 func (l *LedgerPlan) Reuse(k *Known) { l.known = k }
 
 // Ahead measures the points of several plans that are not known, all at once, so
-// that no processor waits for the last point of each plan. A point that fails is
-// measured again by its plan, which says why. The limits of the first plan hold.
-// begun is called with the number of points, and what it returns after each.
+// that no processor waits for the last point of each plan. Of points that differ
+// only in fields that have not counted so far it measures one first, and the
+// others if that has not made them known. A point that fails is measured again by
+// its plan, which says why. The limits of the first plan hold. begun is called
+// with the number of points, and what it returns after each.
 func (k *Known) Ahead(ctx context.Context, plans []*LedgerPlan, kept *checkpoint.Folder, begun func(points int) (done func())) error {
-	rest := map[*Experiment][]*ledgerPoint{}
-	var order []*Experiment
-	planned := map[string]bool{}
+	var first, others []aheadPoint
+	planned, like := map[string]bool{}, map[string]bool{}
 	for _, l := range plans {
 		for _, r := range l.rows {
 			for _, p := range r.points {
-				if !planned[p.id] && k.find(p.Point, p.at, p.device) == nil {
-					planned[p.id] = true
-					if rest[r.experiment] == nil {
-						order = append(order, r.experiment)
-					}
-					rest[r.experiment] = append(rest[r.experiment], p)
+				if planned[p.id] || k.find(p.Point, p.at, p.device) != nil {
+					continue
+				}
+				planned[p.id] = true
+				if key := k.likely(p); like[key] {
+					others = append(others, aheadPoint{r.experiment, p})
+				} else {
+					like[key] = true
+					first = append(first, aheadPoint{r.experiment, p})
 				}
 			}
 		}
 	}
 	done := begun(len(planned))
+	if err := k.measure(ctx, plans, first, kept, done); err != nil {
+		return err
+	}
+	others = slices.DeleteFunc(others, func(p aheadPoint) bool {
+		known := k.find(p.Point, p.at, p.device) != nil
+		if known {
+			done()
+		}
+		return known
+	})
+	return k.measure(ctx, plans, others, kept, done)
+}
+
+// aheadPoint is a point that Ahead measures.
+type aheadPoint struct {
+	*Experiment
+	*ledgerPoint
+}
+
+// likely is equal for points whose results are likely to be the same: with the
+// facts that results of such a point had so far, the same fields count.
+func (k *Known) likely(p *ledgerPoint) string {
+	if len(k.facts[p.at]) == 0 {
+		return p.id
+	}
+	var keys []string
+	for _, had := range k.facts[p.at] {
+		keys = append(keys, k.key(p.Profile, p.at, p.device, had))
+	}
+	return strings.Join(keys, "\n")
+}
+
+// measure measures points, one experiment after the other.
+func (k *Known) measure(ctx context.Context, plans []*LedgerPlan, list []aheadPoint, kept *checkpoint.Folder, done func()) error {
+	rest := map[*Experiment][]*ledgerPoint{}
+	var order []*Experiment
+	for _, p := range list {
+		if rest[p.Experiment] == nil {
+			order = append(order, p.Experiment)
+		}
+		rest[p.Experiment] = append(rest[p.Experiment], p.ledgerPoint)
+	}
 	for _, e := range order {
 		s, err := New(e)
 		if err == nil {

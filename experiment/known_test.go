@@ -84,6 +84,11 @@ func TestPlansAreMeasuredAhead(t *testing.T) {
 		require.Equal(t, alone.Others(nil), p.Others(nil), sets[i])
 	}
 	require.Equal(t, measured, known.Measured)
+	plans = []*experiment.LedgerPlan{plan("dma.latency=4us"), plan("dma.latency=4us", "host.jitter=0.25"), plan("dma.latency=4us", "smmu.banks=3")}
+	steps.Store(0)
+	require.NoError(t, known.Ahead(t.Context(), plans, nil, func(int) func() { return func() { steps.Add(1) } }))
+	require.Equal(t, measured+plans[0].Points(), known.Measured, "only the latency counts")
+	require.EqualValues(t, 3*plans[0].Points(), steps.Load())
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	require.ErrorIs(t, known.Ahead(stopped, []*experiment.LedgerPlan{plan("dma.latency=3us")}, nil, func(int) func() { return func() {} }), context.Canceled)

@@ -51,6 +51,7 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 	}
 	plan := &LedgerPlan{points: map[*Experiment][]*ledgerPoint{}, adjust: adjust}
 	hashes := map[*profile.Profile]string{}
+	shared := &devices{map[string]*profile.Profile{}, map[*profile.Profile]provenance.Profile{}}
 	known := map[string]*ledgerPoint{}
 	for _, e := range list {
 		for _, r := range e.Ledger {
@@ -64,6 +65,7 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 			if err != nil {
 				return nil, err
 			}
+			s.devices = shared
 			row := &plannedRow{LedgerRow: r, experiment: e, command: r.command(e, s.Profiles), sweep: s}
 			if row.own, err = s.Points(); err != nil {
 				return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)

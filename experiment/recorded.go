@@ -18,7 +18,7 @@ func (s *Sweep) profile(name string, more ...string) (*profile.Profile, error) {
 			return s.recorded[i].Load(more...)
 		}
 	}
-	return profile.Load(name, append(append([]string(nil), s.Overrides...), more...)...)
+	return s.devices.load(name, append(append([]string(nil), s.Overrides...), more...))
 }
 
 // base loads a profile with Overrides. Without the fields of several values,
@@ -61,7 +61,7 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		r.Seed = &s.Seed
 	}
 	for _, p := range profiles {
-		one, err := provenance.NewProfile(p)
+		one, err := s.devices.record(p)
 		if err != nil {
 			return err
 		}

@@ -67,6 +67,7 @@ type Sweep struct {
 	restored bool
 	without  []string  // the overrides without effect of the record
 	open     *overOpen // ranges over what publications leave open; nil: none
+	devices  *devices  // that other sweeps share; nil: none
 }
 
 // New returns a sweep of an experiment over its default profiles and values,

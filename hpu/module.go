@@ -121,7 +121,18 @@ var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Re
 // input: time and memory are linear in the length of the module. The module
 // keeps no reference to binary.
 func Load(name string, binary []byte, spec *Spec) (*Module, error) {
-	return load(name, binary, spec, MaxUnchecked, remByDivision)
+	if spec.Watch != (Watch{}) {
+		return load(name, binary, spec, MaxUnchecked, remByDivision)
+	}
+	key := moduleKey{fmt.Sprintf("%q %+v", name, *spec), sha256.Sum256(binary)}
+	if m := recent.find(key); m != nil {
+		return m, nil
+	}
+	m, err := load(name, binary, spec, MaxUnchecked, remByDivision)
+	if err == nil {
+		recent.add(key, m)
+	}
+	return m, err
 }
 
 func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*Module, error) {

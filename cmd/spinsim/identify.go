@@ -79,6 +79,7 @@ type identification struct {
 	unused      []string // values of the user's rows that no point has used
 	record      provenance.Record
 	known       experiment.Known
+	published   map[string]bool           // names of numbers that rows of the ledger have
 	bound       func(s *experiment.Sweep) // sets the limits
 }
 
@@ -131,13 +132,15 @@ func (f *identifyFlags) run(c *cobra.Command, args []string) error {
 
 // measure measures the rows of a study with settings.
 func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *identification, settings [][]string, kept *checkpoint.Folder) ([]identify.Outcome, error) {
-	known, err := experiment.PublishedNames(id.experiments)
-	if err != nil {
-		return nil, err
+	if id.published == nil {
+		var err error
+		if id.published, err = experiment.PublishedNames(id.experiments); err != nil {
+			return nil, err
+		}
 	}
 	outcomes := make([]identify.Outcome, len(settings))
 	plans := id.plans(settings, outcomes)
-	if err = f.ahead(ctx, c, id, plans, kept); err != nil && ctx.Err() == nil {
+	if err := f.ahead(ctx, c, id, plans, kept); err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	for i, plan := range plans {
@@ -167,7 +170,7 @@ func (f *identifyFlags) measure(ctx context.Context, c *cobra.Command, id *ident
 		if len(settings[i]) == 0 && f.measured != "" {
 			id.unused = plan.Unused()
 		}
-		outcomes[i].Other, outcomes[i].Ours = plan.Others(known), map[string]ledger.Ours{}
+		outcomes[i].Other, outcomes[i].Ours = plan.Others(id.published), map[string]ledger.Ours{}
 		for _, m := range list {
 			outcomes[i].Ours[m.ID] = m.Ours
 		}
