@@ -7,12 +7,10 @@ import (
 	"slices"
 )
 
-// Limits of the sample: questions that it asks, settings that it draws, and how
-// many of the settings that these lead to are fitted.
+// Limits of the sample: questions that it asks, and settings that it draws.
 const (
-	asked   = 10
-	drawn   = 16
-	refined = 2
+	asked = 10
+	drawn = 16
 )
 
 // draw draws settings by a design, so that any three answers occur together in
@@ -142,8 +140,9 @@ func threeOf(row []int, factors ...int) (t three) {
 // sampled goes on from what a design has drawn, where answers help that help only
 // together: no change of one or two leads there. From each setting it changes one
 // answer after the other as if effects added up to what was measured there. What
-// it comes to is measured, and the nearest is the beginning of a further search.
-// It returns the path that was found before if no other ends nearer by enough.
+// it comes to is measured. The nearest, if it is nearer than the end of the path
+// that was found before, is fitted and is where further steps begin. It returns
+// the path that ends nearer; the old one if the new one is not nearer by enough.
 func (s *search) sampled(ctx context.Context, today *state, path []*state) ([]*state, error) {
 	loss := s.loss(last(today, path).values)
 	if loss < agreed {
@@ -160,10 +159,16 @@ func (s *search) sampled(ctx context.Context, today *state, path []*state) ([]*s
 			list = append(list, s.descend(candidate{st, s.loss(st.values), map[int]*known{}}))
 		}
 	}
-	if states, err = s.nearestOf(ctx, list, refined); err != nil || len(states) == 0 {
+	if states, err = s.nearestOf(ctx, list, 0); err != nil || len(states) == 0 || s.loss(states[0].values) >= loss {
 		return path, err
 	}
-	best := slices.MinFunc(states, func(a, b *state) int { return cmp.Compare(s.loss(a.values), s.loss(b.values)) })
+	best, err := s.fit(ctx, states[0])
+	if err != nil {
+		return nil, err
+	}
+	if s.loss(best.values) > s.loss(states[0].values) {
+		best = states[0]
+	}
 	if s.loss(best.values) >= (1-least)*loss {
 		return path, nil
 	}
