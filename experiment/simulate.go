@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -91,13 +92,13 @@ func failed(c *runtime.Cluster, err error) error {
 // that a misplaced or missing byte shows.
 func Pattern(b []byte, seed uint64) {
 	x := seed*0x9e3779b97f4a7c15 + 0x632be59bd9b4e019
-	for i := range b {
-		if i%8 == 0 {
-			x ^= x >> 12
-			x ^= x << 25
-			x ^= x >> 27
-		}
-		b[i] = byte(x * 0x2545f4914f6cdd1d >> (56 - 8*(i%8)))
+	for len(b) > 0 {
+		x ^= x >> 12
+		x ^= x << 25
+		x ^= x >> 27
+		var word [8]byte
+		binary.BigEndian.PutUint64(word[:], x*0x2545f4914f6cdd1d)
+		b = b[copy(b, word[:]):]
 	}
 }
 
