@@ -111,14 +111,14 @@ func (t *timeline) segment(r *run, end sim.Time) {
 		return
 	}
 	in := r.task.in
-	args := []sim.Arg{
-		{Key: "context", Num: int64(r.index - r.core.runs[0].index)},
-		{Key: "packet", Num: int64(r.task.packet)},
-		{Key: "cycles", Num: r.cycles - r.charged},
+	args := append(make([]sim.Arg, 0, 8), // room for what it returned
+		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)},
+		sim.Arg{Key: "packet", Num: int64(r.task.packet)},
+		sim.Arg{Key: "cycles", Num: r.cycles - r.charged},
 		matchBits(in.frame), cause(in.frame),
-		{Key: "message", Num: int64(in.number)},
-		{Key: "source", Num: int64(in.frame.Header.Initiator.NID)},
-	}
+		sim.Arg{Key: "message", Num: int64(in.number)},
+		sim.Arg{Key: "source", Num: int64(in.frame.Header.Initiator.NID)},
+	)
 	if r.status != hpu.Blocked {
 		code := r.ctx.Outcome().Code
 		args = append(args, sim.Arg{Key: "returned", Num: int64(code), Text: code.Name()})
