@@ -152,7 +152,8 @@ func (k *Known) add(r *Result, at, device string) {
 	if !slices.Contains(k.facts[at], r.used) {
 		k.facts[at] = append(k.facts[at], r.used)
 	}
-	k.results[k.key(r.Point.Profile, at, device, r.used)] = &Result{Values: r.Values, used: r.used} // no device: a profile has a whole network
+	// without the point: its profile has a whole network
+	k.results[k.key(r.Point.Profile, at, device, r.used)] = &Result{Values: r.Values, used: r.used}
 }
 
 // key identifies a result with some facts.
