@@ -47,7 +47,7 @@ type Actor interface {
 }
 
 // Engine has the virtual time, the pending events, the actors and the
-// processes. It is for one goroutine at a time.
+// processes. It is for one goroutine at a time, unless it is split.
 type Engine struct {
 	q       queue
 	now     Time
@@ -69,10 +69,18 @@ type Engine struct {
 	processes []*Process // in order of spawning; finished ones are removed now and then
 	alive     int
 	watched   []Waiter
-	interrupt atomic.Pointer[error]
-	limit     Time   // of Run or RunUntil
-	until     Time   // limits of the run
-	most      uint64 // events
+	interrupt *atomic.Pointer[error] // of all domains
+	turns     int                    // of the loop, void events included
+	limit     Time                   // of Run or RunUntil, or of a round
+	until     Time                   // limits of the run
+	most      uint64                 // events
+	failed    position               // of the event that has ended the run with err
+	spawned   position               // of the next process that no event spawns
+
+	split  *split // nil: there is one domain
+	domain int
+	boxes  [2][]box // by parity of the round and domain: events for others
+	side   int      // which of both takes them
 }
 
 // entry is an actor and the state of its ID.
@@ -89,7 +97,9 @@ type group struct {
 
 // New returns an engine at time 0 with no actors. All random streams depend on
 // seed.
-func New(seed uint64) *Engine { return &Engine{seed: seed, until: MaxTime, most: ^uint64(0)} }
+func New(seed uint64) *Engine {
+	return &Engine{seed: seed, until: MaxTime, most: ^uint64(0), interrupt: new(atomic.Pointer[error]), spawned: position{at: -1}}
+}
 
 // Seed returns the seed given to New.
 func (e *Engine) Seed() uint64 { return e.seed }
@@ -114,6 +124,9 @@ func (e *Engine) AddGroup(n int, name func(i int) string, a Actor) ID {
 		e.actors = append(e.actors, entry{Actor: a})
 	}
 	e.groups = append(e.groups, group{ID(first), name})
+	for d := range e.Domains() {
+		e.Domain(d).actors, e.Domain(d).groups = e.actors, e.groups
+	}
 	return ID(first)
 }
 
@@ -140,10 +153,10 @@ func (e *Engine) Name(id ID) string {
 // Now returns the time of the event being handled, or of the end of the run.
 func (e *Engine) Now() Time { return e.now }
 
-// Handled returns the number of events handled so far.
+// Handled returns the number of events handled so far, in the engine's domain.
 func (e *Engine) Handled() uint64 { return e.handled }
 
-// Pending returns the number of events to come.
+// Pending returns the number of events to come, in the engine's domain.
 func (e *Engine) Pending() int { return e.q.pending }
 
 // Next returns the time of the next event; false if there is none.
@@ -231,6 +244,11 @@ func (e *Engine) Interrupt(err error) { e.interrupt.CompareAndSwap(nil, &err) }
 
 // interrupted ends the run before event ev, which stays pending.
 func (e *Engine) interrupted(err error, ev *Event) {
+	if e.split != nil { // which describes it
+		e.q.unpop(ev)
+		e.stopped = true
+		return
+	}
 	e.q.pending++
 	if limit, ok := errors.AsType[*LimitError](err); ok {
 		err = &LimitError{limit.Limit, e.now, e.handled, e.q.pending, ev.Time, e.waiting()}
@@ -251,14 +269,30 @@ func (e *Engine) run(limit Time) error {
 	case e.err != nil:
 		return e.err
 	}
-	e.running, e.stopped, e.limit = true, false, limit
+	e.running, e.stopped = true, false
 	defer func() { e.running = false }()
-	for n := 1; !e.stopped; n++ {
-		ev := e.q.pop(limit, &e.current)
+	e.spawned.at, e.spawned.dst = e.now, math.MaxInt32
+	if e.split != nil {
+		return e.split.run(limit)
+	}
+	e.loop(limit)
+	if e.q.pending == 0 {
+		// A dropped timer may have been the last event: the present is before it.
+		e.q.last = e.now
+	}
+	return e.err
+}
+
+// loop handles events up to and including time limit.
+func (e *Engine) loop(limit Time) {
+	e.limit = limit
+	var ev *Event
+	for !e.stopped {
+		ev = e.q.pop(limit, &e.current)
 		if ev == nil {
 			break
 		}
-		if n%interruptEvery == 0 {
+		if e.turns++; e.turns%interruptEvery == 0 {
 			if err := e.interrupt.Load(); err != nil {
 				e.interrupted(*err, ev)
 				break
@@ -280,11 +314,9 @@ func (e *Engine) run(limit Time) error {
 		}
 		ev.P = nil // drop the reference, as the event may stay there for long
 	}
-	if e.q.pending == 0 {
-		// A dropped timer may have been the last event: the present is before it.
-		e.q.last = e.now
+	if e.err != nil && ev != nil {
+		e.failed = position{e.now, ev.Dst, ev.Src, ev.Seq}
 	}
-	return e.err
 }
 
 // quietUntil reports whether an event at time t would be the next one, and
@@ -300,10 +332,13 @@ func (e *Engine) quietUntil(t Time) bool {
 // Close unwinds every unfinished process, so that no goroutine is left. The
 // engine does not run again.
 func (e *Engine) Close() {
-	e.closed = true
-	for _, p := range e.processes {
-		p.kill()
+	for d := range e.Domains() {
+		one := e.Domain(d)
+		one.closed = true
+		for _, p := range one.processes {
+			p.kill()
+		}
+		one.processes, one.alive = nil, 0
+		one.coros.Close()
 	}
-	e.processes, e.alive = nil, 0
-	e.coros.Close()
 }

@@ -58,15 +58,8 @@ func (e *Engine) SetLimits(l Limits) {
 // exceeds reports whether ev, the next event, lies beyond a limit. If so, it
 // ends the run.
 func (e *Engine) exceeds(ev *Event) bool {
-	switch x := ev.P.(type) {
-	case *Process:
-		if ev.Kind == kindResume && (x.state == processDone || ev.A != x.generation) {
-			return false // void: nothing will happen
-		}
-	case *Timer:
-		if ev.Kind == kindTimer && x.void(ev) {
-			return false
-		}
+	if ev.void() {
+		return false
 	}
 	limit := fmt.Sprintf("%d events", e.most)
 	if ev.Time > e.until {
@@ -74,4 +67,15 @@ func (e *Engine) exceeds(ev *Event) bool {
 	}
 	e.interrupted(&LimitError{Limit: limit}, ev)
 	return true
+}
+
+// void reports whether an event will change nothing.
+func (ev *Event) void() bool {
+	switch x := ev.P.(type) {
+	case *Process:
+		return ev.Kind == kindResume && (x.state == processDone || ev.A != x.generation)
+	case *Timer:
+		return ev.Kind == kindTimer && x.void(ev)
+	}
+	return false
 }

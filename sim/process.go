@@ -19,6 +19,7 @@ type Process struct {
 	woken      bool // parked: the resumption is posted; otherwise: the next Park returns at once
 	timedOut   bool
 	since      Time
+	born       position
 	what       string
 	describe   func() string
 }
@@ -37,11 +38,21 @@ const (
 // before the caller returns. An error of f ends the run, and Run returns it
 // with the name. Run panics with a panic of f.
 func (e *Engine) Spawn(owner ID, name string, f func(p *Process) error) *Process {
-	p := &Process{eng: e, owner: owner, name: name, body: f, since: e.now, what: "its start"}
+	p := &Process{eng: e, owner: owner, name: name, body: f, since: e.now, what: "its start", born: e.birth(owner)}
 	e.processes = append(e.processes, p)
 	e.alive++
 	e.Post(e.now, owner, owner, kindResume, 0, 0, p)
 	return p
+}
+
+// birth is the place of a process among all, in the order of spawning.
+func (e *Engine) birth(owner ID) position {
+	main := e.Domain(0)
+	if main.running {
+		return position{e.now, owner, owner, e.actors[owner].seq}
+	}
+	main.spawned.seq++
+	return main.spawned
 }
 
 // Name returns the name given to Spawn.

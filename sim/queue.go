@@ -209,6 +209,16 @@ func (q *queue) pop(limit Time, buf *Event) *Event {
 	return q.popPresent(buf)
 }
 
+// unpop puts the event that was popped last back.
+func (q *queue) unpop(e *Event) {
+	if e.Time == q.last && q.due > 0 {
+		q.pushLate(*e)
+		return
+	}
+	ev := *e
+	*q.push(ev.Time) = ev
+}
+
 // deal pushes the events of a slot again, nearer to last.
 func (q *queue) deal(i uint) {
 	first, s := &q.one[i%slotCount], &q.more[i%slotCount]

@@ -22,7 +22,10 @@ type Waiter interface {
 }
 
 // Watch makes Run ask w at its end whether it still waits.
-func (e *Engine) Watch(w Waiter) { e.watched = append(e.watched, w) }
+func (e *Engine) Watch(w Waiter) {
+	main := e.Domain(0)
+	main.watched = append(main.watched, w)
+}
 
 // StuckError is the error of a run that has no more events although a process
 // or a waiter still waits.
@@ -62,7 +65,11 @@ func (e *Engine) stuck() error {
 
 // waiting lists all processes and waiters that wait.
 func (e *Engine) waiting() (all []Waiting) {
-	for _, p := range e.processes {
+	list := e.processes
+	if e.split != nil {
+		list = e.split.processes()
+	}
+	for _, p := range list {
 		if p.state != processDone && !p.background {
 			all = append(all, Waiting{p.name, p.since, p.waitsFor()})
 		}

@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// gossip is a network of actors: each event makes its actor post some more, to
+// itself and its own group at any time, and to others after a least delay. A
+// process of each actor sleeps, parks and is woken.
+type gossip struct {
+	domains int
+	main    *Engine
+	first   ID
+	actors  []gossiper
+	ahead   Time
+	failAt  Time
+}
+
+type gossiper struct {
+	of    *gossip
+	eng   *Engine
+	group int
+	rng   *rand.Rand
+	seen  []string // what it has handled, in order
+	left  int
+	proc  *Process
+}
+
+func (g *gossiper) Handle(e *Event) {
+	o := g.of
+	g.seen = append(g.seen, fmt.Sprintf("%d %d %d %d", e.Time, e.Src, e.Kind, e.A))
+	if o.failAt > 0 && e.Time >= o.failAt && g.rng.IntN(8) == 0 {
+		g.eng.Fail(fmt.Errorf("%s has failed at %v", g.eng.Name(e.Dst), e.Time))
+		return
+	}
+	if g.left == 0 {
+		return
+	}
+	if g.left--; g.rng.IntN(3) == 0 {
+		g.proc.Wake()
+	}
+	for range g.rng.IntN(3) {
+		to := g.rng.IntN(len(o.actors))
+		other := &o.actors[to]
+		at := e.Time + Time(g.rng.IntN(3))
+		if other.group != g.group {
+			at += o.ahead
+		}
+		g.eng.PostTo(other.eng, at, o.first+ID(to), e.Dst, Kind(g.rng.IntN(5)), g.rng.Uint64N(100), 0, nil)
+	}
+}
+
+const gossipGroups = 6
+
+func newGossip(seed uint64, domains, actors int, ahead, failAt Time) *gossip {
+	o := &gossip{domains: domains, main: New(seed), actors: make([]gossiper, actors), ahead: ahead, failAt: failAt}
+	o.main.Split(domains)
+	for i := range domains {
+		for j := range domains {
+			if i != j {
+				o.main.Domain(i).Reach(o.main.Domain(j), ahead)
+			}
+		}
+	}
+	for i := range o.actors {
+		g := &o.actors[i]
+		*g = gossiper{of: o, group: i * gossipGroups / actors, left: 40}
+		g.eng = o.main.Domain(g.group * domains / gossipGroups)
+		g.rng = g.eng.Rand("gossip", i)
+		id := g.eng.Add(fmt.Sprintf("gossiper %d", i), g)
+		g.proc = g.eng.Spawn(id, fmt.Sprintf("process %d", i), func(p *Process) error {
+			for range 10 {
+				p.Sleep(Time(g.rng.IntN(9)))
+				g.seen = append(g.seen, fmt.Sprintf("slept until %d", p.Now()))
+				if !p.ParkUntil("a word", p.Now()+Time(g.rng.IntN(20))) {
+					g.seen = append(g.seen, fmt.Sprintf("nobody until %d", p.Now()))
+				}
+			}
+			if g.rng.IntN(4) == 0 {
+				p.Park("the last word")
+			}
+			return nil
+		})
+		g.eng.Post(0, id, id, 0, 0, 0, nil)
+	}
+	return o
+}
+
+// result is everything that can be seen of a run.
+func (o *gossip) result(err error) string {
+	var b strings.Builder
+	handled, pending := uint64(0), 0
+	for d := range o.main.Domains() {
+		handled += o.main.Domain(d).Handled()
+		pending += o.main.Domain(d).Pending()
+	}
+	fmt.Fprintf(&b, "%v at %v\n", err, o.main.Now())
+	if limit := (*LimitError)(nil); err == nil || errors.As(err, &limit) || errors.As(err, new(*StuckError)) {
+		fmt.Fprintf(&b, "%d handled, %d pending\n", handled, pending)
+		for i := range o.actors {
+			fmt.Fprintln(&b, o.actors[i].seen)
+		}
+	}
+	return b.String()
+}
+
+// What happens does not depend on the number of domains.
+func TestDomainsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed, ahead := rapid.Uint64().Draw(rt, "seed"), Time(rapid.IntRange(1, 12).Draw(rt, "ahead"))
+		actors := rapid.IntRange(gossipGroups, 20).Draw(rt, "actors")
+		failAt := Time(rapid.SampledFrom([]int{0, 0, 40}).Draw(rt, "fail at"))
+		until := Time(rapid.SampledFrom([]int{0, 0, 25, 60}).Draw(rt, "until"))
+		pause := Time(rapid.SampledFrom([]int{0, 0, 30}).Draw(rt, "pause"))
+		var want string
+		for _, domains := range []int{1, 2, 3, 6} {
+			o := newGossip(seed, domains, actors, ahead, failAt)
+			o.main.SetLimits(Limits{Until: until})
+			var err error
+			if pause > 0 {
+				err = o.main.RunUntil(pause)
+			}
+			if err == nil {
+				err = o.main.Run()
+			}
+			got := o.result(err)
+			o.main.Close()
+			if domains == 1 {
+				want = got
+			}
+			require.True(rt, want == got, "%d domains: %s, and with one: %s", domains, got, want)
+		}
+	})
+}
+
+// A panic of an actor comes out of Run, whatever its domain.
+func TestPanicInDomain(t *testing.T) {
+	for d := range 3 {
+		e := New(1)
+		e.Split(3)
+		for i := range 3 {
+			e.Domain(i).Reach(e.Domain((i+1)%3), 5)
+		}
+		var ids []ID
+		for i := range 3 {
+			ids = append(ids, e.Domain(i).Add(fmt.Sprint(i), panics(i == d)))
+		}
+		for i, id := range ids {
+			e.Domain(i).Post(Time(i), id, id, 0, 0, 0, nil)
+		}
+		require.PanicsWithValue(t, "it was me", func() { _ = e.Run() })
+		e.Close()
+	}
+}
+
+type panics bool
+
+func (p panics) Handle(*Event) {
+	if p {
+		panic("it was me")
+	}
+}
+
+// Who reaches a domain earlier than promised made a mistake.
+func TestPromisesOfDomains(t *testing.T) {
+	e := New(1)
+	e.Split(2)
+	e.Reach(e.Domain(1), 7)
+	require.Panics(t, func() { e.Reach(e.Domain(1), 0) })
+	a, b := e.Add("a", nil), e.Domain(1).Add("b", nil)
+	e.PostTo(e.Domain(1), 7, b, a, 0, 0, 0, nil)
+	require.PanicsWithValue(t, "sim: a posts from domain 0 to b of domain 1 for 6 ps after the present time, promised were 7 ps", func() {
+		e.PostTo(e.Domain(1), 6, b, a, 0, 0, 0, nil)
+	})
+	require.Panics(t, func() { e.Domain(1).PostTo(e, Second, a, b, 0, 0, 0, nil) }, "nothing was promised")
+	require.Panics(t, func() { e.Split(2) })
+}
+
+// An interruption ends all domains, and describes the run.
+func TestInterruptOfDomains(t *testing.T) {
+	e := New(1)
+	e.Split(2)
+	e.Reach(e.Domain(1), 10)
+	e.Domain(1).Reach(e, 10)
+	for d := range 2 {
+		x := &ticker{e: e.Domain(d)}
+		x.id = x.e.Add(fmt.Sprint("ticker ", d), x)
+		x.e.Post(0, x.id, x.id, 0, 0, 0, nil)
+	}
+	e.Interrupt(&LimitError{Limit: "30s of real time"})
+	err := e.Run()
+	require.ErrorContains(t, err, "incomplete: stopped by the limit of 30s of real time")
+	require.ErrorContains(t, err, "2 more were to come")
+	require.Equal(t, err, e.Run())
+	e.Close()
+}
