@@ -76,9 +76,12 @@ func (f *Faulty) doubled() (t Tally) {
 // waiting returns the packets that wait for room in a lane.
 func (n *network) waiting() (t Tally) {
 	for i := range n.lanes {
-		l := &n.lanes[i]
+		l, of := &n.lanes[i], &n.parts[0]
+		if link := i >> n.shift; link < len(n.links) {
+			of = &n.parts[n.domains[n.topo.Link(link).From]]
+		}
 		for k := range int(l.count) {
-			q := &n.queues[l.queue]
+			q := &of.queues[l.queue]
 			w := &q.ring[(q.head+k)&(len(q.ring)-1)]
 			t.Add(int(w.b >> 32 & lengthMask))
 		}

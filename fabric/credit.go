@@ -48,7 +48,6 @@ func (n *network) bound() {
 	n.channels = n.topo.Channels()
 	n.bounded, n.shift = true, bits.Len(uint(Classes*n.channels-1))
 	n.lanes = make([]lane, (len(n.links)+len(n.ports))<<n.shift)
-	n.queues = make([]queue, 1)
 	for c := range n.sizes {
 		n.sizes[c] = n.spec.bufferOf(Class(c))
 	}
@@ -86,10 +85,11 @@ func (l *lane) give(bytes int64) {
 }
 
 // giveBack returns the credit of a packet that has arrived at a node.
-func (n *network) giveBack(p *port, pk *Packet) {
+func (p *port) giveBack(pk *Packet) {
+	n := p.network
 	if bytes := int64(pk.Bytes) + int64(n.spec.Header); bytes > 0 {
 		i := int(p.down)<<n.shift + int(pk.Class)*n.channels
-		n.eng.Post(n.eng.Now()+n.wirings[n.kinds[p.down]].wire, n.first+sim.ID(p.end()), p.id, kindReturn, uint64(i), uint64(bytes), nil)
+		p.eng.Post(p.eng.Now()+n.wirings[n.kinds[p.down]].wire, n.first+sim.ID(p.end()), p.id, kindReturn, uint64(i), uint64(bytes), nil)
 	}
 }
 
@@ -105,7 +105,7 @@ func (c *credited) Handle(e *sim.Event) {
 		c.actor.Handle(e)
 		return
 	}
-	n, p := c.port.net, c.port
+	n, p := c.port.network, c.port
 	class := Class(int(e.A) & (1<<n.shift - 1) / n.channels)
 	l := n.laneOf(p, class)
 	l.give(int64(e.B))
@@ -118,17 +118,18 @@ func (c *credited) Handle(e *sim.Event) {
 }
 
 // handleBounded is Handle with bounded buffers.
-func (n *network) handleBounded(e *sim.Event) {
+func (t *part) handleBounded(e *sim.Event) {
+	n := t.network
 	if e.Kind == kindReturn {
 		l := &n.lanes[e.A]
 		l.give(int64(e.B))
 		for l.count > 0 {
-			q := &n.queues[l.queue]
+			q := &t.queues[l.queue]
 			if w := &q.ring[q.head]; !l.room(n.bytesOf(w.b), n.sizes[classOf(w.b)]) {
 				break
 			}
 			l.count--
-			n.cross(e.Dst, int(e.A), q.pop())
+			t.cross(e.Dst, int(e.A), q.pop())
 		}
 		return
 	}
@@ -137,10 +138,10 @@ func (n *network) handleBounded(e *sim.Event) {
 	k := i<<n.shift + int(class)*n.channels + channel
 	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}
 	if l := &n.lanes[k]; l.count > 0 || !l.room(n.bytesOf(e.B), n.sizes[class]) {
-		n.push(l, w)
+		t.push(l, w)
 		return
 	}
-	n.cross(e.Dst, k, w)
+	t.cross(e.Dst, k, w)
 }
 
 func classOf(b uint64) Class { return Class(b >> classShift & 1) }
@@ -149,12 +150,15 @@ func (n *network) bytesOf(b uint64) int64 { return int64(b>>32&lengthMask) + int
 
 // cross sends a packet on. There is room for it at the end of lane k. It also
 // returns the credit of the buffer that the packet leaves.
-func (n *network) cross(at sim.ID, k int, w waiting) {
-	out := k >> n.shift
-	l, bytes, now := &n.links[out], n.bytesOf(w.b), n.eng.Now()
-	from, back := uint8(0), kindCredit
+func (t *part) cross(at sim.ID, k int, w waiting) {
+	n, out := t.network, k>>t.shift
+	l, bytes, now := &n.links[out], n.bytesOf(w.b), t.eng.Now()
+	from, back, sender := uint8(0), kindCredit, t.eng
 	if i := int(w.from) >> n.shift; i < len(n.links) {
 		from, back = n.kinds[i], kindReturn
+		if n.links[i].to&abroadBit != 0 {
+			sender = n.engineOf(int(w.src - n.first))
+		}
 	}
 	length, earliest := n.pace(out, from, w.at, bytes)
 	l.maxWait = max(l.maxWait, now-w.at)
@@ -166,7 +170,7 @@ func (n *network) cross(at sim.ID, k int, w waiting) {
 		n.wraps[out]++
 	}
 	if bytes > 0 {
-		n.eng.Post(l.free+n.wirings[from].wire, w.src, at, back, uint64(w.from), uint64(bytes), nil)
+		t.eng.PostTo(sender, l.free+n.wirings[from].wire, w.src, at, back, uint64(w.from), uint64(bytes), nil)
 	}
 	if w.a&fateMask != 0 || l.broken() {
 		var lost bool
@@ -176,17 +180,17 @@ func (n *network) cross(at sim.ID, k int, w waiting) {
 		}
 	}
 	n.lanes[k].take(bytes, n.sizes[classOf(w.b)])
-	n.forward(at, out, sim.Kind(k), leave, w.a, w.b, w.ref)
+	t.forward(at, out, sim.Kind(k), leave, w.a, w.b, w.ref)
 	n.follow(out, bytes)
 }
 
 // push puts a packet at the end of a lane's queue.
-func (n *network) push(l *lane, w waiting) {
+func (t *part) push(l *lane, w waiting) {
 	if l.queue == 0 {
-		l.queue = int32(len(n.queues))
-		n.queues = append(n.queues, queue{})
+		l.queue = int32(len(t.queues))
+		t.queues = append(t.queues, queue{})
 	}
-	q, count := &n.queues[l.queue], int(l.count)
+	q, count := &t.queues[l.queue], int(l.count)
 	if count == len(q.ring) {
 		ring := make([]waiting, max(4, 2*count))
 		for i := range count {

@@ -193,7 +193,7 @@ func (f *Faulty) Losses() ([]Loss, int) {
 // Attach makes the actor id receive the packets for node that remain after the
 // faults.
 func (f *Faulty) Attach(node int, id sim.ID) Port {
-	s := &spoiler{f: f, node: node, rng: f.eng.Rand("fabric.faults.delay", node)}
+	s := &spoiler{f: f, eng: EngineOf(f, node, f.eng), node: node, rng: f.eng.Rand("fabric.faults.delay", node)}
 	f.eng.Wrap(id, func(a sim.Actor) sim.Actor { s.actor = a; return s })
 	s.port = f.Fabric.Attach(node, id)
 	return &faultyPort{s.port, f, f.eng.Rand("fabric.faults", node)}
@@ -275,6 +275,7 @@ type spoiler struct {
 	actor sim.Actor
 	port  Port
 	f     *Faulty
+	eng   *sim.Engine
 	node  int
 	rng   *rand.Rand
 	event sim.Event
@@ -322,5 +323,5 @@ func (s *spoiler) Handle(e *sim.Event) {
 
 func (s *spoiler) again(e *sim.Event, a uint64) {
 	at := e.Time + 1 + sim.Time(s.rng.Int64N(int64(s.f.spec.MaxDelay)))
-	s.f.eng.Post(at, e.Dst, e.Dst, kindAgain, a, e.B, e.P)
+	s.eng.Post(at, e.Dst, e.Dst, kindAgain, a, e.B, e.P)
 }

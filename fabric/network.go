@@ -42,11 +42,13 @@ type network struct {
 	// with bounded buffers: of each link in order, then of each node's, one for
 	// every class and channel
 	lanes    []lane
-	queues   []queue // of lanes on which packets have waited; the first is unused
-	shift    int     // a link has 1<<shift lanes, the last ones perhaps unused
+	shift    int // a link has 1<<shift lanes, the last ones perhaps unused
 	channels int
 	sizes    [Classes]int64 // of buffers
 	damage   *damage        // from a Faulty; nil: none
+
+	parts   []part  // by domain
+	domains []uint8 // of switches
 }
 
 // wiring is the rate and the length of a link.
@@ -75,7 +77,8 @@ type link struct {
 const (
 	lastBit   = 1 << 31
 	brokenBit = 1 << 30
-	toMask    = brokenBit - 1
+	abroadBit = 1 << 29 // it leads to a switch of another domain
+	toMask    = abroadBit - 1
 )
 
 func (l *link) last() bool   { return l.to&lastBit != 0 }
@@ -84,8 +87,8 @@ func (l *link) end() int     { return int(l.to & toMask) }
 
 // port is a node's side of its links, one cache line. It belongs to the node.
 type port struct {
-	link     // into the fabric, to the node's home
-	net      *network
+	link // into the fabric, to the node's home
+	*part
 	id       sim.ID
 	node     int32
 	down     int32 // link that leads to the node
@@ -136,17 +139,23 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	n.uniform = len(n.wirings) == 1
 	n.plain = n.uniform && len(spec.Buffer) == 0 &&
 		!spec.StoreAndForward && !spec.SwitchPerLink && !spec.WholePackets && !spec.AddGap && !spec.NoContention
-	n.first = eng.AddGroup(switches, topo.SwitchName, n)
-	n.sourceID = eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d].Port", i) }, n)
-	for i := range n.ports {
-		p := &n.ports[i]
-		p.net, p.node, p.to = n, int32(i), uint32(topo.Home(i))
-	}
 	if spec.InjectBuffer > 0 {
 		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
 	}
 	if len(spec.Buffer) > 0 {
 		n.bound()
+	}
+	n.divide()
+	n.first = eng.AddGroup(switches, topo.SwitchName, &n.parts[0])
+	n.sourceID = eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d].Port", i) }, nil)
+	for i, d := range n.domains {
+		if d > 0 {
+			eng.Wrap(n.first+sim.ID(i), func(sim.Actor) sim.Actor { return &n.parts[d] })
+		}
+	}
+	for i := range n.ports {
+		p, home := &n.ports[i], topo.Home(i)
+		p.part, p.node, p.to = &n.parts[n.domains[home]], int32(i), uint32(home)
 	}
 	return n, nil
 }
@@ -211,7 +220,7 @@ func (n *network) Attach(node int, id sim.ID) Port {
 // Ready reports whether the node's buffer and, with bounded buffers, the one at
 // the first switch have room for a packet.
 func (p *port) Ready(c Class) bool {
-	n := p.net
+	n := p.network
 	if n.bounded && !n.laneOf(p, c).room(n.spec.full(), n.sizes[c]) {
 		p.waits |= 1 << c
 		return false
@@ -221,24 +230,24 @@ func (p *port) Ready(c Class) bool {
 	}
 	r := &n.pending[p.node]
 	at := p.free - n.slack
-	if at <= n.eng.Now() {
+	if at <= p.eng.Now() {
 		return true
 	}
 	if r.readyAt[c] < at {
 		r.readyAt[c] = at
-		n.eng.Post(at, p.id, p.id, KindReady, uint64(c), 0, nil)
+		p.eng.Post(at, p.id, p.id, KindReady, uint64(c), 0, nil)
 	}
 	return false
 }
 
 // Send posts the packet's event at the first switch.
 func (p *port) Send(pk Packet) {
-	n := p.net
+	n := p.network
 	if !p.attached || pk.Src != p.node || !n.reaches(pk.Dst) || uint32(pk.Bytes) > uint32(n.spec.MTU) || pk.Class >= Classes {
 		panic(fmt.Sprintf("fabric: packet of %d B (MTU %d, class %d) from node %d to %d by the port of %d: too long, or an end is not attached",
 			pk.Bytes, n.spec.MTU, pk.Class, pk.Src, pk.Dst, p.node))
 	}
-	now := n.eng.Now()
+	now := p.eng.Now()
 	bytes := int64(pk.Bytes) + n.header
 	a, b := pk.words()
 	var start, there sim.Time
@@ -256,7 +265,7 @@ func (p *port) Send(pk Packet) {
 		p.free = max(p.free, start.Later(n.spec.Gap))
 	}
 	if pk.Notify {
-		n.eng.Post(start, p.id, n.sourceID+sim.ID(p.node), KindSent, a, b, pk.Ref)
+		p.eng.Post(start, p.id, n.sourceID+sim.ID(p.node), KindSent, a, b, pk.Ref)
 	}
 	if n.capture != nil {
 		n.capture.see(len(n.links)+int(p.node), a, b, pk.Ref, start, end)
@@ -274,7 +283,7 @@ func (p *port) Send(pk Packet) {
 	if n.bounded {
 		kind = n.take(p, pk.Class, bytes)
 	}
-	n.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
+	p.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
 }
 
 // reaches reports whether a node is attached. If all are, it does not look at
@@ -286,7 +295,7 @@ func (n *network) reaches(node int32) bool {
 // begin puts a packet on a node's link if there are simplifications. It returns
 // when the head leaves and when it begins to travel.
 func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Time) {
-	n := p.net
+	n := p.network
 	length, earliest := n.spec.bits(n.rate, bytes), now
 	if n.spec.AddGap && !inner {
 		earliest = max(now, n.pending[p.node].message)
@@ -303,8 +312,8 @@ func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Ti
 
 // Release returns the credit of a packet.
 func (p *port) Release(pk Packet) {
-	if n := p.net; n.bounded {
-		n.giveBack(p, &pk)
+	if p.bounded {
+		p.giveBack(&pk)
 	}
 }
 
@@ -319,11 +328,12 @@ func (n *network) route(at sim.ID, a uint64) (out, channel int) {
 
 // Handle passes on a packet whose head is at the output port. Kind is the
 // wiring of the link it came by or, with bounded buffers, its lane.
-func (n *network) Handle(e *sim.Event) {
-	if n.bounded {
-		n.handleBounded(e)
+func (t *part) Handle(e *sim.Event) {
+	if t.bounded {
+		t.handleBounded(e)
 		return
 	}
+	n := t.network
 	i, _ := n.route(e.Dst, e.A)
 	bytes := int64(e.B>>32&lengthMask) + n.header
 	l := &n.links[i]
@@ -354,12 +364,14 @@ func (n *network) Handle(e *sim.Event) {
 	}
 	switch {
 	case !n.plain:
-		n.forward(e.Dst, i, kind, leave, a, e.B, e.P)
+		t.forward(e.Dst, i, kind, leave, a, e.B, e.P)
 		n.follow(i, bytes)
 	case l.last():
-		n.eng.Post(l.free+n.wire, n.ports[l.end()].id, e.Dst, KindArrive, a, e.B, e.P)
+		t.eng.Post(l.free+n.wire, n.ports[l.end()].id, e.Dst, KindArrive, a, e.B, e.P)
+	case l.to&abroadBit != 0:
+		t.eng.PostTo(n.engineOf(l.end()), leave+n.hop, n.first+sim.ID(l.end()), e.Dst, 0, a, e.B, e.P)
 	default:
-		n.eng.Post(leave+n.hop, n.first+sim.ID(l.to), e.Dst, 0, a, e.B, e.P)
+		t.eng.Post(leave+n.hop, n.first+sim.ID(l.end()), e.Dst, 0, a, e.B, e.P)
 	}
 }
 
@@ -379,16 +391,21 @@ func (n *network) pace(link int, in uint8, at sim.Time, bytes int64) (length, ea
 
 // forward posts the event at the end of a link. The packet's head leaves switch
 // at at leave, and its tail when the link becomes free.
-func (n *network) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
+func (t *part) forward(at sim.ID, link int, kind sim.Kind, leave sim.Time, a, b uint64, ref any) {
+	n := t.network
 	l, w := &n.links[link], &n.wirings[n.kinds[link]]
 	if l.last() {
-		n.eng.Post(l.free+w.wire+n.spec.behind()+n.spec.padding(int64(b>>32&lengthMask)), n.ports[l.end()].id, at, KindArrive, a, b, ref)
+		t.eng.Post(l.free+w.wire+n.spec.behind()+n.spec.padding(int64(b>>32&lengthMask)), n.ports[l.end()].id, at, KindArrive, a, b, ref)
 		return
 	}
 	if n.spec.StoreAndForward {
 		leave = l.free
 	}
-	n.eng.Post(leave+w.hop, n.first+sim.ID(l.end()), at, kind, a, b, ref)
+	to := t.eng
+	if l.to&abroadBit != 0 {
+		to = n.engineOf(l.end())
+	}
+	t.eng.PostTo(to, leave+w.hop, n.first+sim.ID(l.end()), at, kind, a, b, ref)
 }
 
 // follow occupies a link with the control bytes after a packet of bytes bytes.

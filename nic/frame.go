@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/memory"
@@ -40,8 +41,9 @@ type Frame struct {
 
 	// number of the message on the way from its source to its target, from 1;
 	// only where the network may bring a packet twice
-	Nth uint64
-	_   [24]byte
+	Nth  uint64
+	home *Core // it was taken from there
+	_    [16]byte
 }
 
 // Span returns where packet i lies in the payload.
@@ -81,10 +83,12 @@ type packet struct {
 
 func (k *packet) last() bool { return k.i+1 == k.f.Packets }
 
-// Core is shared by the NICs that one core of the simulating machine handles.
-// It keeps free objects, so that the hot path allocates nothing and uses memory
-// that is in the cache. No simulated result depends on it.
+// Core is shared by the NICs that one core of the simulating machine handles:
+// those of a domain of the run. It keeps free objects, so that the hot path
+// allocates nothing and uses memory that is in the cache. No simulated result
+// depends on it.
 type Core struct {
+	Number   int // among the cores of the run
 	frames   freeList[Frame]
 	incoming freeList[inbound]
 	sending  freeList[outgoing]
@@ -96,6 +100,10 @@ type Core struct {
 	inUse    poison.Buffers
 	keep     bool // frames are not reused
 	used     used.Set
+
+	away [][]*Frame // frames of other cores, by number, that have ended here
+	mu   sync.Mutex
+	back []*Frame // frames of this core that others have returned
 }
 
 // Keep stops the reuse of frames. Networks need it that may bring a packet
@@ -133,7 +141,11 @@ const bufferClasses = 48 // powers of two
 // frame returns a frame with a payload of n bytes. The caller fills in the
 // payload, the header and the numbers.
 func (c *Core) frame(n, mtu int) *Frame {
+	if len(c.frames.free) == 0 {
+		c.reclaim()
+	}
 	f := c.frames.take()
+	f.home = c
 	f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
 	if n > 0 {
 		f.Data = c.buffer(n)
@@ -142,6 +154,10 @@ func (c *Core) frame(n, mtu int) *Frame {
 }
 
 func (c *Core) releaseFrame(f *Frame) {
+	if f.home != c {
+		c.sendHome(f)
+		return
+	}
 	if c.keep {
 		c.frames.live.Add(-1)
 		return
@@ -152,6 +168,35 @@ func (c *Core) releaseFrame(f *Frame) {
 		*f = Frame{mark: f.mark, Packets: -1, Target: -1}
 	}
 	c.frames.give(f)
+}
+
+// together is how many frames of another core are returned at once.
+const together = 64
+
+// sendHome returns a frame to the core that it was taken from, soon.
+func (c *Core) sendHome(f *Frame) {
+	h := f.home
+	for len(c.away) <= h.Number {
+		c.away = append(c.away, nil)
+	}
+	list := append(c.away[h.Number], f)
+	if len(list) == together {
+		h.mu.Lock()
+		h.back = append(h.back, list...)
+		h.mu.Unlock()
+		list = list[:0]
+	}
+	c.away[h.Number] = list
+}
+
+// reclaim takes the frames that others have returned.
+func (c *Core) reclaim() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.back {
+		c.releaseFrame(f)
+	}
+	c.back = c.back[:0]
 }
 
 // buffer returns n bytes of arbitrary content, n at least 1.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/spinsim/spinsim/fabric"
@@ -29,6 +30,12 @@ type Config struct {
 	Fabric func(eng *sim.Engine, spec fabric.Spec, nodes int) (fabric.Fabric, error)
 	// Seed seeds all random streams of the run.
 	Seed uint64
+	// Cores is on how many cores of the simulating machine the run takes place;
+	// 0 and 1: on one. With more, the programs of different nodes run at the same
+	// time. So they must not share variables, but for what no program writes. A
+	// run with an observer, an event limit or a Fabric of its own takes one core.
+	// Results do not depend on it.
+	Cores int
 	// Engine executes handlers: "wazero" (also the empty string) or "wasmtime".
 	Engine string
 	// Tracer records a timeline; nil: none. Results do not depend on it.
@@ -83,22 +90,30 @@ type MakeTranslator func(eng *sim.Engine, rank int, bus *host.Bus) host.Translat
 
 // Cluster is one simulation: nodes on a fabric and their host programs.
 type Cluster struct {
-	profile  *profile.Profile
+	profile *profile.Profile
+	engine  *sim.Engine // of the first domain
+	fabric  fabric.Fabric
+	nodes   []Node
+	domains []domain
+	pages   func(rank int) host.PageTable
+	explain portals.Tracer
+	network networkLosses // latest answer of networkLosses
+	waits   knownLosses   // latest answer for mayWaitFor
+	links   WatchLinks
+	closed  bool
+	mu      sync.Mutex
+	used    used.Set // guarded by mu: what no node has noted
+	tell    func(s used.Set)
+}
+
+// domain is what the nodes of a domain share: those that one core of the
+// simulating machine handles.
+type domain struct {
 	engine   *sim.Engine
-	fabric   fabric.Fabric
 	executor hpu.Engine
-	nodes    []Node
-	core     nic.Core      // of the simulating machine: one core handles all nodes
-	spare    portals.Spare // shared by all nodes
-	pages    func(rank int) host.PageTable
-	explain  portals.Tracer
-	network  networkLosses // latest answer of networkLosses
-	waits    knownLosses   // latest answer for mayWaitFor
-	links    WatchLinks
 	codes    map[codeKey]hpu.Image
-	closed   bool
-	used     used.Set // before the nodes do anything
-	tell     func(s used.Set)
+	core     nic.Core
+	spare    portals.Spare
 }
 
 type codeKey struct {
@@ -114,29 +129,33 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	if cfg.Nodes < 1 {
 		return nil, fmt.Errorf("runtime: %d nodes, expected at least 1", cfg.Nodes)
 	}
-	executor, err := newEngine(cfg.Engine)
-	if err != nil {
-		return nil, err
-	}
 	eng := sim.New(cfg.Seed)
 	eng.SetTracer(cfg.Tracer)
 	eng.SetLimits(cfg.Limits)
+	eng.Split(cfg.domains())
 	if cfg.Fabric == nil {
 		cfg.Fabric = fabric.New
 	}
 	fab, err := cfg.Fabric(eng, cfg.Profile.Fabric, cfg.Nodes)
 	if err != nil {
-		return nil, errors.Join(&NetworkError{cfg.Profile.Name, err}, executor.Close())
+		return nil, &NetworkError{cfg.Profile.Name, err}
 	}
 	if cfg.Capture != nil {
 		if err := cfg.Capture(fab); err != nil {
-			return nil, errors.Join(err, executor.Close())
+			return nil, err
 		}
 	}
 	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
 	c := &Cluster{
-		profile: cfg.Profile, engine: eng, fabric: fab, executor: executor,
-		nodes: make([]Node, cfg.Nodes), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, codes: make(map[codeKey]hpu.Image),
+		profile: cfg.Profile, engine: eng, fabric: fab,
+		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used,
+	}
+	for i := range c.domains {
+		d := &c.domains[i]
+		d.engine, d.codes, d.core.Number = eng.Domain(i), make(map[codeKey]hpu.Image), i
+		if d.executor, err = newEngine(cfg.Engine); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
 	}
 	if err := c.build(&cfg); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -148,12 +167,27 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
+// domains is into how many domains the run is divided.
+func (cfg *Config) domains() int {
+	if cfg.Cores < 2 || cfg.Nodes < 2 || cfg.Fabric != nil || cfg.Tracer != nil || cfg.Log != nil || cfg.Explain != nil || cfg.Watch != nil ||
+		cfg.InjectDMA != nil || cfg.Translator != nil || cfg.Capture != nil || cfg.Limits.Events > 0 {
+		return 1
+	}
+	return min(cfg.Cores, cfg.Profile.Fabric.MostDomains(cfg.Nodes))
+}
+
 // build makes the nodes and connects them.
 func (c *Cluster) build(cfg *Config) error {
 	p := c.profile
 	faulty := fabric.HasFaults(c.fabric)
 	if faulty && p.Transport.Kind == nic.Lossless {
-		c.core.Keep()
+		for i := range c.domains {
+			c.domains[i].core.Keep()
+		}
+	}
+	of := make(map[*sim.Engine]*domain, len(c.domains))
+	for i := range c.domains {
+		of[c.domains[i].engine] = &c.domains[i]
 	}
 	for i := range c.nodes {
 		if cfg.Stop != nil && i%256 == 0 {
@@ -162,14 +196,14 @@ func (c *Cluster) build(cfg *Config) error {
 			}
 		}
 		n := &c.nodes[i]
-		n.cluster, n.rank = c, int32(i)
+		n.cluster, n.rank, n.domain = c, int32(i), of[fabric.EngineOf(c.fabric, i, c.engine)]
 		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), &n.nic)
 		n.memory.Rate = p.Host.CoresRate()
-		n.bus.Init(c.engine, n.id, &p.DMA, &n.memory)
+		n.bus.Init(n.domain.engine, n.id, &p.DMA, &n.memory)
 		n.bus.Cache = host.NewCache(&p.Host)
 		n.boot(cfg)
 		n.nic.Init(&nic.Config{
-			Engine: c.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &c.core,
+			Engine: n.domain.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &n.domain.core,
 			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
 			Ordered: int(max(p.Limits.MaxWAWOrderedSize, p.Limits.MaxWAROrderedSize)),
 			Log:     cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
@@ -222,7 +256,13 @@ func (c *Cluster) Close() error {
 			p.memory.Release()
 		}
 	}
-	return c.executor.Close()
+	var errs []error
+	for i := range c.domains {
+		if x := c.domains[i].executor; x != nil {
+			errs = append(errs, x.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Run simulates until no event is left. It returns the first error of a host
@@ -247,7 +287,11 @@ func (c *Cluster) Run(ctx context.Context) error {
 // error names the missing bytes.
 func (c *Cluster) vanished(err error) error {
 	var stuck *sim.StuckError
-	books := c.Books(c.engine.Pending() == 0)
+	pending := 0
+	for i := range c.domains {
+		pending += c.domains[i].engine.Pending()
+	}
+	books := c.Books(pending == 0)
 	if err := books.Close(c.fabric, errors.As(err, &stuck)); err != nil {
 		return fmt.Errorf("runtime: bytes have vanished, which is a mistake of spinsim or of the fabric that it was given: %w", err)
 	}
@@ -264,23 +308,38 @@ func (c *Cluster) Books(drained bool) *nic.Books {
 	return books
 }
 
+// Handled returns the number of events handled so far. No program may call it.
+func (c *Cluster) Handled() (events uint64) {
+	for i := range c.domains {
+		events += c.domains[i].engine.Handled()
+	}
+	return events
+}
+
 // RunUntil simulates up to and including time t.
 func (c *Cluster) RunUntil(t sim.Time) error { return c.engine.RunUntil(t) }
 
-// Engine is the simulation's clock and event queue.
+// Engine is the simulation's clock and event queue: of the first domain, if the
+// run takes place on several cores.
 func (c *Cluster) Engine() *sim.Engine { return c.engine }
 
 // Reads is Proc.Reads for what a library does before the programs run. No event
 // may call it.
 func (c *Cluster) Reads(f used.Fact) *profile.Profile {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.used.Add(f)
 	return c.profile
 }
 
 // Used returns what has happened so far.
 func (c *Cluster) Used() used.Set {
+	c.mu.Lock()
 	all := c.used
-	all.Join(c.core.Used())
+	c.mu.Unlock()
+	for i := range c.domains {
+		all.Join(c.domains[i].core.Used())
+	}
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		all.Join(n.cpu.Used())
@@ -335,6 +394,5 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // processes of the cluster. The error, a *hpu.LoadError, names module,
 // function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
-	c.used.Add(used.Module)
-	return hpu.Load(name, wasm, c.profile.Device())
+	return hpu.Load(name, wasm, c.Reads(used.Module).Device())
 }

@@ -6,7 +6,7 @@ import "github.com/spinsim/spinsim/nic"
 func (n *Node) NIC() *nic.NIC { return &n.nic }
 
 // Core is what the NICs share.
-func (c *Cluster) Core() *nic.Core { return &c.core }
+func (c *Cluster) Core() *nic.Core { return &c.domains[0].core }
 
 // Observed allocates memory and returns it as an observer sees it, who is no
 // part of the simulation.

@@ -37,7 +37,7 @@ func (c *Cluster) lostByNodes() (list []nic.LostMessage, all int) {
 // of the rank. Empty: no such message was lost.
 func (c *Cluster) mayWaitFor(rank int, pid uint32) string {
 	k := &c.waits
-	if at := c.engine.Handled(); !k.known || k.at != at {
+	if at := c.Handled(); !k.known || k.at != at {
 		list, _ := c.lostByNodes()
 		network, _ := c.networkLosses()
 		*k = knownLosses{at, true, append(network, list...)}
@@ -77,7 +77,7 @@ type knownLosses struct {
 // least how many there are. Such a message never completes, so the frames of
 // its packets are still valid.
 func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
-	if k := &c.network; k.list != nil && k.at == c.engine.Handled() {
+	if k := &c.network; k.list != nil && k.at == c.Handled() {
 		return k.list, k.n
 	}
 	// The transport sent them again, or has reported that it could not.
@@ -109,7 +109,7 @@ func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 		list[k].Bytes += uint64(p.Bytes)
 	}
 	n = len(list) + packets - len(losses)
-	c.network = networkLosses{c.engine.Handled(), list, n}
+	c.network = networkLosses{c.Handled(), list, n}
 	return list, n
 }
 

@@ -57,7 +57,7 @@ func (p *Proc) HPUWait(m *nic.Memory, offset uint64, n int, until func(b []byte)
 	}
 	changed, at := false, sim.Time(0)
 	w := m.Watch(func() {
-		changed, at = true, p.node.cluster.engine.Now()
+		changed, at = true, p.Now()
 		if p.wait.handle == memoryHandle {
 			p.thread.Wake()
 		}

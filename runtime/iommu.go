@@ -17,10 +17,10 @@ func (n *Node) translate(cfg *Config) {
 	c := n.cluster
 	switch spec := &c.profile.SMMU; {
 	case cfg.Translator != nil:
-		n.bus.Translate(cfg.Translator(c.engine, int(n.rank), &n.bus))
+		n.bus.Translate(cfg.Translator(n.domain.engine, int(n.rank), &n.bus))
 	case spec.On():
 		n.iommu = host.NewIOMMU(&host.IOMMUConfig{
-			Engine: c.engine, Rank: int(n.rank), Spec: spec, Bus: &n.bus,
+			Engine: n.domain.engine, Rank: int(n.rank), Spec: spec, Bus: &n.bus,
 			Memory: &n.memory, Latency: c.profile.Host.MemoryLatency, Watcher: newSMMUTrace(n),
 		})
 	}
@@ -63,7 +63,7 @@ func newSMMUTrace(n *Node) smmu.Watcher {
 // Track returns the tracer of the run and the node's track of that name; a nil
 // tracer: nothing is drawn.
 func (n *Node) Track(name string) (sim.Tracer, sim.TrackID) {
-	e := n.cluster.engine
+	e := n.domain.engine
 	if !e.Tracing() {
 		return nil, 0
 	}

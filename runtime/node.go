@@ -14,6 +14,7 @@ type Node struct {
 	bus host.Bus // the NIC's way to memory
 
 	cluster *Cluster
+	domain  *domain
 	rank    int32
 	id      sim.ID
 	cpu     host.CPU
@@ -25,7 +26,7 @@ type Node struct {
 	ids     *portals.Node // process identifiers
 	procs   []*Proc
 	moved   int64    // bytes that the cores streamed
-	_       [56]byte // pads Node to 2,432 bytes, so that the next node begins on a cache line
+	_       [48]byte // pads Node to 2,432 bytes, so that the next node begins on a cache line
 }
 
 // Bus is the NIC's path to the memory of the node's processes.

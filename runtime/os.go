@@ -11,19 +11,19 @@ import (
 // boot makes the node's cores, its operating system if the profile has one, and
 // the translator between the bus and memory.
 func (n *Node) boot(cfg *Config) {
-	c, p := n.cluster, n.cluster.profile
+	p := n.cluster.profile
 	cores := host.CPUSpec{}
 	if p.OS.On() {
 		cores = p.OS.CPUSpec
 	}
-	n.cpu.Init(c.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
+	n.cpu.Init(n.domain.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
 	n.translate(cfg)
 	storage := fmt.Sprintf("storage of rank %d", n.rank)
 	switch {
 	case !p.OS.On() && p.Storage.On():
-		n.storage = host.NewStorage(c.engine, storage, &n.cpu, 0, &p.Storage)
+		n.storage = host.NewStorage(n.domain.engine, storage, &n.cpu, 0, &p.Storage)
 	case p.OS.On():
-		n.kernel = host.NewKernel(c.engine, &n.cpu, &p.OS)
+		n.kernel = host.NewKernel(n.domain.engine, &n.cpu, &p.OS)
 		if p.Storage.On() {
 			n.storage = n.kernel.Attach(storage, &p.Storage)
 		}

@@ -62,7 +62,7 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 		n.ids = portals.NewNode(uint32(rank), maxPID)
 	}
 	p.portals = n.ids.NewProcess(portals.ProcessConfig{
-		Memory: deviceMemory{p.memory}, Device: c.profile.PortalsLimits(), Tracer: c.explain, Spare: &c.spare,
+		Memory: deviceMemory{p.memory}, Device: c.profile.PortalsLimits(), Tracer: c.explain, Spare: &n.domain.spare,
 		Hooks: portals.Hooks{
 			EventPosted: p.changed, CounterChanged: p.changed, OpQueued: n.nic.Queued,
 			PTIdle: func(*portals.NI, uint32) { // the end of the last message of a disabled entry

@@ -13,19 +13,19 @@ import (
 // device or fails in its own initialisation; ErrNoSpace if the programs of the
 // node already use all of hpu.node_memory.
 func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
-	c := p.node.cluster
-	c.Reads(used.Module)
+	c, d := p.node.cluster, p.node.domain
+	p.Reads(used.Module)
 	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {
 		return nil, fmt.Errorf("runtime: %d bytes of HPU memory, expected 0 to %d (hpu.max_hpu_memory)", n, c.profile.HPU.MaxHPUMemory)
 	}
 	key := codeKey{m, uint32(n)}
-	code := c.codes[key]
+	code := d.codes[key]
 	if code == nil {
 		var err error
-		if code, err = c.executor.Compile(m, uint32(n)); err != nil {
+		if code, err = d.executor.Compile(m, uint32(n)); err != nil {
 			return nil, err
 		}
-		c.codes[key] = code
+		d.codes[key] = code
 	}
 	memory, err := p.node.nic.Allocate(p, m, code)
 	if err != nil {
