@@ -28,8 +28,8 @@ var (
 // alone sets the protection domain of a process.
 type System struct {
 	module  *handlers.Module
-	domains map[*runtime.Proc]*domain
-	used    []int // interfaces, by node
+	domains []map[*runtime.Proc]*domain // by node
+	used    []int                       // interfaces, by node
 }
 
 // domain is the protection domain of a process.
@@ -51,7 +51,7 @@ func Load(c *runtime.Cluster) (*System, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &System{m, map[*runtime.Proc]*domain{}, make([]int, c.Nodes())}, nil
+	return &System{m, make([]map[*runtime.Proc]*domain, c.Nodes()), make([]int, c.Nodes())}, nil
 }
 
 // Admit puts a process into a protection domain, 1 to 65535, for good. All its
@@ -61,10 +61,14 @@ func (s *System) Admit(p *runtime.Proc, pdid PDID) error {
 	if pdid == 0 {
 		return fmt.Errorf("exanet: process %s of rank %d: protection domain 0 is nobody's, expected 1 to %d", p, p.Rank(), PDIDs-1)
 	}
-	if d := s.domains[p]; d != nil {
+	if d := s.domains[p.Rank()][p]; d != nil {
 		return fmt.Errorf("exanet: process %s of rank %d is in protection domain %d", p, p.Rank(), d.pdid)
 	}
-	s.domains[p] = &domain{pdid: pdid}
+	of := &s.domains[p.Rank()]
+	if *of == nil {
+		*of = map[*runtime.Proc]*domain{}
+	}
+	(*of)[p] = &domain{pdid: pdid}
 	p.SetUID(uint32(pdid))
 	return nil
 }
@@ -72,7 +76,7 @@ func (s *System) Admit(p *runtime.Proc, pdid PDID) error {
 // Domain returns the protection domain of a process. It is false if the process
 // was not admitted to any.
 func (s *System) Domain(p *runtime.Proc) (PDID, bool) {
-	if d := s.domains[p]; d != nil {
+	if d := s.domains[p.Rank()][p]; d != nil {
 		return d.pdid, true
 	}
 	return 0, false
@@ -108,7 +112,7 @@ const firstPT = 2
 // queue is locked in memory. Call Open before the process first waits; it takes
 // no virtual time. ErrNoInterface: all interfaces of the node are in use.
 func (s *System) Open(p *runtime.Proc, o Options) (*Interface, error) {
-	d, used := s.domains[p], &s.used[p.Rank()]
+	d, used := s.domains[p.Rank()][p], &s.used[p.Rank()]
 	if err := p.SettingUp(); err != nil {
 		return nil, fmt.Errorf("exanet: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
@@ -174,6 +175,8 @@ type Bench struct {
 	MayLose      bool         // messages may be lost: Finish checks whether that does harm
 	CheckPackets bool         // compare the bytes that payload handlers see with the message
 	Packets      PacketCheck  // used with CheckPackets
+
+	mu sync.Mutex // of Ended
 }
 
 // Benchmark makes an Experiment.Run from a function that spawns the host
@@ -228,6 +231,14 @@ func (w *Bench) Run(ctx context.Context, run func(*Bench) error) (Values, error)
 func (w *Bench) LoadHandlers() (err error) {
 	w.Handlers, err = w.Load(w.Cluster)
 	return err
+}
+
+// Ended notes that a rank has ended: Latency becomes the latest of these times.
+// Ranks of a divided run call it at the same time.
+func (w *Bench) Ended(at sim.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Latency = max(w.Latency, at)
 }
 
 // Spawn starts a host program on a node.

@@ -111,6 +111,10 @@ type Experiment struct {
 	// anything runs. nil: nodes for the axis "ranks" (without it two), and two
 	// messages of the axis "size" for each, and four more.
 	Memory func(p *Point) int64
+	// Independent means that programs of different ranks share no variable that one
+	// of them writes, but for Bench.Ended. Large points then take several cores of
+	// the machine: see runtime.Config.Cores. Tests run it with the race detector.
+	Independent bool
 	// Untraced means that a point takes several simulations and so has no
 	// timeline.
 	Untraced bool

@@ -1,7 +1,9 @@
 package experiment
 
 import (
+	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/runtime"
@@ -20,8 +22,21 @@ type Operation struct {
 // operations are the operations of a point. Their mean is the value of
 // Experiment.Followed.
 type operations struct {
+	mu    sync.Mutex // ranks of a divided run note operations at the same time
 	list  []Operation
 	share int // values per operation, see Point.OperationOf; 0: 1
+}
+
+// add notes an operation. In a divided run it comes to its place by its end and
+// its rank, which is where it stands otherwise.
+func (o *operations) add(one Operation, divided bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := len(o.list)
+	for divided && i > 0 && cmp.Or(cmp.Compare(o.list[i-1].To, one.To), cmp.Compare(o.list[i-1].Rank, one.Rank)) > 0 {
+		i--
+	}
+	o.list = slices.Insert(o.list, i, one)
 }
 
 func (o *operations) each() sim.Time { return sim.Time(max(o.share, 1)) }
@@ -52,10 +67,10 @@ func (p *Point) Operation(proc *runtime.Proc, from sim.Time) {
 }
 
 // NoteOperation is Operation with both times given. process may be "" for any
-// program of the node.
+// program of the node. If the experiment is Independent, to is the present time.
 func (p *Point) NoteOperation(rank int, process string, from, to sim.Time) {
 	if p.done != nil {
-		p.done.list = append(p.done.list, Operation{Rank: rank, Process: process, From: from, To: to})
+		p.done.add(Operation{Rank: rank, Process: process, From: from, To: to}, p.Cores > 1 && p.experiment.Independent)
 	}
 }
 
@@ -84,10 +99,16 @@ func (p *Point) LastOperation(proc *runtime.Proc, from sim.Time) {
 	if p.done == nil {
 		return
 	}
-	if one := (Operation{Rank: proc.Rank(), Process: proc.Name(), From: from, To: proc.Now()}); len(p.done.list) == 0 {
+	p.done.mu.Lock()
+	defer p.done.mu.Unlock()
+	one := Operation{Rank: proc.Rank(), Process: proc.Name(), From: from, To: proc.Now()}
+	if len(p.done.list) == 0 {
 		p.done.list = append(p.done.list, one)
-	} else if one.To > p.done.list[0].To {
-		p.done.list[0] = one
+		return
+	}
+	// of several that end together the first rank: it comes first in the order of events
+	if last := &p.done.list[0]; one.To > last.To || one.To == last.To && one.Rank < last.Rank {
+		*last = one
 	}
 }
 

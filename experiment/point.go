@@ -23,6 +23,9 @@ type Point struct {
 	Handler *handlers.Library // the user's, in place of the experiment's; nil: the experiment's
 	Tracer  sim.Tracer        // nil: none
 	Limits  sim.Limits        // of each simulation
+	// on how many cores of the machine a simulation may take place: see
+	// Experiment.Independent
+	Cores int
 
 	// watches the links in every simulation of the point; nil: none
 	Links runtime.WatchLinks

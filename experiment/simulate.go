@@ -28,14 +28,22 @@ func (p *Point) Simulate(ctx context.Context, programs ...func(*runtime.Proc) er
 
 // Config is the configuration of a cluster of the point's device.
 func (p *Point) Config(ctx context.Context, nodes int) runtime.Config {
+	cores := 1
+	if p.experiment.Independent && nodes >= leastDivided {
+		cores = p.Cores
+	}
 	if p.had == nil { // nobody measures
 		p.had = &used.Set{}
 	}
 	return runtime.Config{
-		Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
+		Cores: cores, Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
 		Translator: p.Translator, Used: p.had.Join, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
 	}
 }
+
+// leastDivided is how many nodes a simulation on several cores has: with fewer
+// the cores wait for each other more than they gain.
+var leastDivided = 1024
 
 // Simulate builds a cluster, calls setup, runs it to its end, and calls finish
 // while the cluster is still there. A lost message is an error.

@@ -37,8 +37,9 @@ var allreduce = &experiment.Experiment{
 		{Name: "ranks", Kind: report.Count, Least: "1", Most: "65536", Default: "16,32,64,128", Each: "ranks", Help: "processes; at most the nodes of the network, 128 by default for exanest (--topology), times --ranks-per-node"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "4", Most: "64MiB", Default: "4,16,64,256,1KiB,4KiB", Help: "size of the vector"},
 	},
-	Points: canAllreduce,
-	Run:    runAllreduce,
+	Points:      canAllreduce,
+	Independent: true,
+	Run:         runAllreduce,
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "mean time of a call, over ranks and calls"},
 		{Name: "last_rank", Unit: "us", Kind: report.Duration, Help: "from the first rank's call until the last rank has the result, mean over calls"},

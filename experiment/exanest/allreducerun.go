@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/memory"
@@ -41,6 +42,7 @@ type allreducing struct {
 	t     mpi.Type
 	op    *mpi.Op
 	want  []byte     // the result
+	mu    sync.Mutex // of what ranks write
 	begun []sim.Time // when the first rank called
 	ended []sim.Time // when the last rank had the result
 	sum   sim.Time   // over the calls of all ranks
@@ -187,6 +189,8 @@ func (a *allreducing) program(r *mpi.Rank) error {
 
 // called notes a call of a rank.
 func (a *allreducing) called(i int, begin, end sim.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.sum += end - begin
 	if a.ended[i] == 0 || begin < a.begun[i] {
 		a.begun[i] = begin

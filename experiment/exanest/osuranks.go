@@ -41,6 +41,7 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		}
 		return hasOSURanks(p)
 	},
+	Independent: true,
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 		values, err := runOSURanks(ctx, p, p.Flag("barrier"))
 		if of := p.Text("statistic"); err == nil && of != meanOfRanks && benchmarkOf(p).Kind == osu.Collective {

@@ -28,7 +28,8 @@ until the last rank's host has seen the whole message in its memory.
 		experiment.RanksAxis(experiment.MaxRanks, "4,16,..,1024"),
 		experiment.SizeAxis("8,64KiB"),
 	},
-	Run: experiment.Benchmark(runBcast),
+	Independent: true,
+	Run:         experiment.Benchmark(runBcast),
 	// Every rank has a buffer. In the last round half of them are under way.
 	// The root has the message once more.
 	Columns:  experiment.BenchColumns(),
@@ -84,7 +85,7 @@ func (w bench) bcastRank(p *runtime.Proc, message []byte) error {
 	if w.Mode == experiment.ModeRDMA {
 		p.Compute(p.Reads(used.Match).Host.Match)
 	}
-	w.Latency = max(w.Latency, p.Now())
+	w.Ended(p.Now())
 	w.LastOperation(p, 0)
 	if err := experiment.SameBytes(fmt.Sprintf("rank %d", p.Rank()), buffer.Read(), message); err != nil {
 		return err

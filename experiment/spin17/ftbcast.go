@@ -32,8 +32,9 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 		experiment.SizeAxis("8,64KiB"),
 		{Name: "timeout", Unit: "us", Kind: report.Duration, Least: "1ns", Most: "1s", Default: "100us", Help: "longest wait for an acknowledgement (detector)"},
 	},
-	Points: hasFTBcast,
-	Run:    runFTBcast,
+	Points:      hasFTBcast,
+	Independent: true,
+	Run:         runFTBcast,
 	// Each rank has a buffer; in mode graph one for each neighbour, in mode
 	// detector one for each attempt.
 	Columns: experiment.BenchColumns(append(experiment.LineColumns(),
@@ -129,7 +130,7 @@ func (f *failing) arrived(p *runtime.Proc, memory runtime.View) error {
 		return nil
 	}
 	f.has[p.Rank()] = true
-	f.Latency = max(f.Latency, p.Now())
+	f.Ended(p.Now())
 	f.LastOperation(p, 0)
 	return experiment.SameBytes(fmt.Sprintf("rank %d", p.Rank()), memory.Read(), f.message)
 }
