@@ -15,7 +15,7 @@ import (
 
 // taken are the flags of commands, which no axis may be named after.
 var taken = []string{
-	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "quiet", "help",
+	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "threads", "quiet", "help",
 	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
 	"table", "over-open",
 }

@@ -116,14 +116,18 @@ func needs(points []*Point) []int64 {
 	return list
 }
 
+// cores is how many processors the points may take.
+func (s *Sweep) cores() int {
+	if s.Workers < 1 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return s.Workers
+}
+
 // atOnce is how many points run at the same time: at least one, at most
 // Workers, and only as many as fit into memory in any choice of points.
 func (s *Sweep) atOnce(points []*Point) int {
-	n := s.Workers
-	if n < 1 {
-		n = runtime.GOMAXPROCS(0)
-	}
-	n = min(len(points), n)
+	n := min(len(points), s.cores())
 	if s.MemoryLimit <= 0 {
 		return n
 	}

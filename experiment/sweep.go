@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/batch"
@@ -29,7 +30,8 @@ type Sweep struct {
 	// nothing.
 	Traced string
 	Limits sim.Limits // of each simulation
-	// how many points may run at once; 0: as many as there are processors
+	// how many points may run at once, or how many processors one of them may
+	// take if it is large; 0: as many as there are processors
 	Workers int
 	// MemoryLimit is how much memory the points may take, in bytes; 0: any.
 	// Points refuses a point that needs more alone. Run runs as many at once as
@@ -381,9 +383,16 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 	workers := s.atOnce(points)
 	s.share(points, workers)
 	hashes := make(map[*profile.Profile]string)
+	var begun, running atomic.Int64
 	return &batch.Batch[Result]{
 		Noun: pointNoun, Count: len(points), Workers: workers, Folder: s.Checkpoint,
-		Run:  func(ctx context.Context, i int) (*Result, error) { return s.grid.experiment.Measure(ctx, points[i]) },
+		Run: func(ctx context.Context, i int) (*Result, error) {
+			left, others := len(points)-int(begun.Add(1)), int(running.Add(1))-1
+			defer running.Add(-1)
+			// cores that no other point takes, now or next
+			points[i].Cores = max(1, s.cores()-others-min(left, workers-others-1))
+			return s.grid.experiment.Measure(ctx, points[i])
+		},
 		Key:  func(i int) (string, error) { return s.key(points[i], hashes) },
 		Name: func(i int) string { return points[i].place() },
 		Encode: func(r *Result) any {

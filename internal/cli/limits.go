@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,15 @@ import (
 // LimitFlags bound a run. When a limit ends a run, it lists the events that
 // were still to come, marks its output as incomplete, and ends with status 1.
 type LimitFlags struct {
-	Until  string // as the user gave it
-	events uint64
-	real   time.Duration
-	Memory MemoryFlag
+	Until   string // as the user gave it
+	events  uint64
+	real    time.Duration
+	threads int
+	Memory  MemoryFlag
 }
+
+// mostThreads bounds --threads: more domains than this no network has.
+const mostThreads = 255
 
 // LimitsHelp explains the flags in the manual of a command.
 const LimitsHelp = `
@@ -32,7 +37,7 @@ not end the others: they are shown, the errors come last, and the exit status is
 
 A run that needs more memory than --memory-limit does not start, or ends, with status 1. The default limit is the available memory of the machine,
 including control groups and ulimit. If the input exceeds a --memory-limit on the command line, nothing runs and the status is 2. No result
-depends on the limit.`
+depends on the limit, or on --threads.`
 
 // Register adds the flags.
 func (f *LimitFlags) Register(c *cobra.Command) {
@@ -40,6 +45,7 @@ func (f *LimitFlags) Register(c *cobra.Command) {
 	flags.StringVar(&f.Until, "until", "", "end each measurement before the first event later than this simulated `TIME`, such as 5ms")
 	flags.Uint64Var(&f.events, "event-limit", 0, "end each measurement after this `NUMBER` of events; 0: no limit")
 	f.Memory.Register(flags)
+	flags.IntVar(&f.threads, "threads", 0, "take this `NUMBER` of processors of the machine: for several points, or for one of many nodes; 0: all")
 	flags.DurationVar(&f.real, timeLimit, 0, timeLimitUsage)
 }
 
@@ -64,6 +70,9 @@ func (f *LimitFlags) Limits(c *cobra.Command) (l sim.Limits, err error) {
 			errs = append(errs, fmt.Errorf("--until: %w", err))
 		}
 	}
+	if f.threads < 0 || f.threads > mostThreads {
+		errs = append(errs, fmt.Errorf("--threads: %d, expected 1 to %d, or 0 for all", f.threads, mostThreads))
+	}
 	l.Events = f.events
 	return l, errors.Join(errs...)
 }
@@ -73,7 +82,7 @@ func (f *LimitFlags) Limits(c *cobra.Command) (l sim.Limits, err error) {
 // may run at once.
 func (f *LimitFlags) Bounds(c *cobra.Command) (l sim.Limits, bytes int64, workers int, err error) {
 	l, err = f.Limits(c)
-	return l, f.Memory.Bytes(), Workers(), err
+	return l, f.Memory.Bytes(), cmp.Or(f.threads, Workers()), err
 }
 
 // Large is the error of work that needs more memory than its limit.
