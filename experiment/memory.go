@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -116,18 +117,13 @@ func needs(points []*Point) []int64 {
 	return list
 }
 
-// cores is how many processors the points may take.
-func (s *Sweep) cores() int {
-	if s.Workers < 1 {
-		return runtime.GOMAXPROCS(0)
-	}
-	return s.Workers
-}
+// processors is how many processors workers may take.
+func processors(workers int) int { return cmp.Or(max(0, workers), runtime.GOMAXPROCS(0)) }
 
 // atOnce is how many points run at the same time: at least one, at most
 // Workers, and only as many as fit into memory in any choice of points.
 func (s *Sweep) atOnce(points []*Point) int {
-	n := min(len(points), s.cores())
+	n := min(len(points), processors(s.Workers))
 	if s.MemoryLimit <= 0 {
 		return n
 	}

@@ -390,7 +390,7 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 			left, others := len(points)-int(begun.Add(1)), int(running.Add(1))-1
 			defer running.Add(-1)
 			// cores that no other point takes, now or next
-			points[i].Cores = max(1, s.cores()-others-min(left, workers-others-1))
+			points[i].Cores = max(1, processors(s.Workers)-others-min(left, workers-others-1))
 			return s.grid.experiment.Measure(ctx, points[i])
 		},
 		Key:  func(i int) (string, error) { return s.key(points[i], hashes) },

@@ -135,7 +135,9 @@ func TestDomainsChangeNothing(t *testing.T) {
 			if domains == 1 {
 				want = got
 			}
-			require.True(rt, want == got, "%d domains: %s, and with one: %s", domains, got, want)
+			if want != got { // a long text: no difference
+				rt.Fatalf("%d domains: %s, and with one: %s", domains, got, want)
+			}
 		}
 	})
 }
