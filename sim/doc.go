@@ -11,6 +11,12 @@
 // time. Processes are coroutines: they never run at the same time as anything
 // else.
 //
+// A large run may take several cores of the machine. [Engine.Split] makes an
+// engine for each domain: a part of the actors. Domains share nothing but events,
+// and an event to another domain lies a while ahead. So each domain may handle
+// its events up to the time at which the others could reach it. The order of
+// events does not depend on the domains, so neither do results.
+//
 // # Order
 //
 // Time is whole picoseconds, up to about 106 days. An event for the present time

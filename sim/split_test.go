@@ -203,3 +203,45 @@ func TestInterruptOfDomains(t *testing.T) {
 	require.Equal(t, err, e.Run())
 	e.Close()
 }
+
+// pinger posts to the next domain, and to itself, for ever.
+type pinger struct {
+	eng, next *Engine
+	id, to    ID
+	rounds    int
+}
+
+func (p *pinger) Handle(e *Event) {
+	if p.rounds--; p.rounds < 0 {
+		return
+	}
+	p.eng.Post(e.Time+3, p.id, p.id, 0, 0, 0, p)
+	if e.Src == p.id {
+		p.eng.PostTo(p.next, e.Time+10, p.to, p.id, 0, 0, 0, p)
+	}
+}
+
+// Rounds allocate nothing, but for the goroutines of a run.
+func TestRoundsAllocateNothing(t *testing.T) {
+	e := New(1)
+	defer e.Close()
+	e.Split(2)
+	pingers := make([]*pinger, 2)
+	for d := range pingers {
+		pingers[d] = &pinger{eng: e.Domain(d), next: e.Domain(1 - d)}
+		pingers[d].eng.Reach(pingers[d].next, 10)
+		pingers[d].id = pingers[d].eng.Add(fmt.Sprint(d), pingers[d])
+	}
+	pingers[0].to, pingers[1].to = pingers[1].id, pingers[0].id
+	run := func(rounds int) func() {
+		return func() {
+			for _, p := range pingers {
+				p.rounds = rounds
+				p.eng.Post(e.Now(), p.id, p.id, 0, 0, 0, p)
+			}
+			require.NoError(t, e.Run())
+		}
+	}
+	few, many := testing.AllocsPerRun(20, run(10)), testing.AllocsPerRun(20, run(10_000))
+	require.InDelta(t, few, many, 3)
+}
