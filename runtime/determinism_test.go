@@ -70,7 +70,10 @@ func millOn(t *testing.T, cfg runtime.Config, interleave uint32, overrides ...st
 	for i := range h.sums {
 		h.sums[i] = fnv.New64a()
 	}
-	cfg.Profile, cfg.Nodes, cfg.Seed, cfg.Engine, cfg.Explain = p, crowd, 3, labEngine, h
+	cfg.Profile, cfg.Nodes, cfg.Seed, cfg.Engine = p, crowd, 3, labEngine
+	if cfg.Cores == 0 {
+		cfg.Explain = h
+	}
 	h.c, err = runtime.NewCluster(cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, h.c.Close()) }()
@@ -78,7 +81,10 @@ func millOn(t *testing.T, cfg runtime.Config, interleave uint32, overrides ...st
 	for rank := range crowd {
 		require.NoError(t, h.c.Spawn(rank, "member", member))
 	}
-	require.NoError(t, h.c.Run(context.Background()))
+	end := h.c.Run(context.Background())
+	if cfg.Cores == 0 {
+		require.NoError(t, end)
+	}
 	require.NoError(t, h.err)
 	errs, n := h.c.HandlerErrors()
 	var sums []uint64
@@ -86,7 +92,7 @@ func millOn(t *testing.T, cfg runtime.Config, interleave uint32, overrides ...st
 		sums = append(sums, sum.Sum64())
 	}
 	lost, m := h.c.LostMessages()
-	return fmt.Sprintf("%d steps, sums %x, ends at %v, %+v, %d errors %v, %d lost %v", h.n, sums, h.c.Engine().Now(), h.c.Stats(), n, errs, m, lost), h.all.Sum64()
+	return fmt.Sprintf("%v, %d steps, sums %x, ends at %v, %+v, %d errors %v, %d lost %v", end, h.n, sums, h.c.Engine().Now(), h.c.Stats(), n, errs, m, lost), h.all.Sum64()
 }
 
 func member(p *runtime.Proc) error {
@@ -200,6 +206,31 @@ func TestNodesShareNothing(t *testing.T) {
 				seen, in := mill(mask)
 				require.Equal(t, want, seen, "mask %#x", mask)
 				require.NotEqual(t, order, in, "mask %#x changes no order", mask)
+			}
+		})
+	}
+}
+
+// Nor does it matter how many cores the nodes are divided among. Three switches
+// have two nodes each.
+func TestCoresChangeNothing(t *testing.T) {
+	for name, overrides := range map[string][]string{
+		"lossless":     nil,
+		"credits":      {"fabric.buffer=[1KiB, 1KiB]"},
+		"faults":       {"fabric.faults={loss: 0.02, corrupt: 0.02, duplicate: 0.1, delay: 0.1, max_delay: 3us}"},
+		"reliable":     {"transport={kind: reliable, timeout: 20us, window: 8, retries: 100, ack_bytes: 0}", "fabric.faults={loss: 0.05, corrupt: 0.05, duplicate: 0.1, max_delay: 3us}"},
+		"a link down":  {"fabric.faults={down: [{link: \"Switch[0][1].Up[0]\", from: 4us, to: 6us}]}"},
+		"stored whole": {"fabric.store_and_forward=true"},
+		"pools":        {"pools={r5: {kind: firmware, cores: 2, contexts: 2, invocation: 300ns, other_share: 0.3, other_time: 200ns}}", "serve.actions={completion: r5}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want string
+			for _, cores := range []int{1, 2, 3, 8} {
+				seen, _ := millOn(t, runtime.Config{Cores: cores}, 0, append([]string{"fabric.radix=4"}, overrides...)...)
+				if cores == 1 {
+					want = seen
+				}
+				require.Equal(t, want, seen, "%d cores", cores)
 			}
 		})
 	}
