@@ -63,14 +63,16 @@ func (p *Point) Operations() []Operation {
 // ended. Run calls it for each measured operation, for --breakdown and
 // --samples.
 func (p *Point) Operation(proc *runtime.Proc, from sim.Time) {
-	p.NoteOperation(proc.Rank(), proc.Name(), from, proc.Now())
+	if p.done != nil {
+		p.done.add(Operation{Rank: proc.Rank(), Process: proc.Name(), From: from, To: proc.Now()}, p.Cores > 1 && p.experiment.Independent)
+	}
 }
 
 // NoteOperation is Operation with both times given. process may be "" for any
-// program of the node. If the experiment is Independent, to is the present time.
+// program of the node. Programs of an Independent experiment do not call it.
 func (p *Point) NoteOperation(rank int, process string, from, to sim.Time) {
 	if p.done != nil {
-		p.done.add(Operation{Rank: rank, Process: process, From: from, To: to}, p.Cores > 1 && p.experiment.Independent)
+		p.done.add(Operation{Rank: rank, Process: process, From: from, To: to}, false)
 	}
 }
 

@@ -178,7 +178,7 @@ func (a *allreducing) program(r *mpi.Rank) error {
 		}
 		if i >= 0 {
 			a.called(i, begin, r.Now())
-			a.NoteOperation(r.Proc().Rank(), r.Proc().Name(), begin, r.Now())
+			a.Operation(r.Proc(), begin)
 		}
 	}
 	if err := experiment.SameBytes("the result", recv.Read(), a.want); err != nil {

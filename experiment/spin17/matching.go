@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -162,7 +163,7 @@ func matchingMemory(p *experiment.Point) int64 {
 	}
 	o := matchingOptions(mpi.Offload, p.Int("eager"))
 	o.Buffers /= 2
-	return nodes.MostMemory(nodes.Config{Profile: p.Profile, MPI: o}, a.Ranks, app.Operations(a.Ranks, p.Int("iterations")))
+	return nodes.MostMemory(nodes.Config{Config: runtime.Config{Profile: p.Profile}, MPI: o}, a.Ranks, app.Operations(a.Ranks, p.Int("iterations")))
 }
 
 // pair is an application measured with both forms of matching.
@@ -215,10 +216,9 @@ func measurePair(ctx context.Context, p *experiment.Point, traced string) (r *pa
 		if err != nil {
 			return nil, err
 		}
-		result, err := nodes.Run(ctx, s, nodes.Config{
-			Profile: p.Profile, MPI: matchingOptions(m, p.Int("eager")), Seed: p.Seed, Engine: p.Engine, Limits: p.Limits, Translator: p.Translator, Tracer: tracer,
-			Used: p.Config(ctx, 1).Used,
-		})
+		cfg := nodes.Config{Config: p.Config(ctx, a.Ranks), MPI: matchingOptions(m, p.Int("eager"))}
+		cfg.Tracer, cfg.Links, cfg.Capture = tracer, nil, nil // a point has several simulations
+		result, err := nodes.Run(ctx, s, cfg)
 		if err != nil {
 			return nil, fmt.Errorf("matching by %s: %w", m, err)
 		}

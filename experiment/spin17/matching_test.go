@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -122,7 +123,7 @@ func TestApplicationsOnFaultyMemory(t *testing.T) {
 		s, err := app.Schedule(a.Ranks, 1, 1000)
 		require.NoError(t, err)
 		for _, m := range mpi.Forms() {
-			cfg := nodes.Config{Profile: device, MPI: matchingOptions(m, 1024), Seed: 1}
+			cfg := nodes.Config{Config: runtime.Config{Profile: device, Seed: 1}, MPI: matchingOptions(m, 1024)}
 			right, err := nodes.Run(context.Background(), s, cfg)
 			require.NoError(t, err)
 			f := hosttest.Nodes{Chances: hosttest.Kinds["all"]}

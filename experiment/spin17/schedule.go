@@ -38,9 +38,10 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			{Name: "buffers", Kind: report.Count, Least: "1", Default: fmt.Sprint(host.Buffers), Help: "buffers of each rank for messages without a receive; each holds 16 of the largest eager messages, and at least 256 KiB"},
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on its own core while cores are left"},
 		},
-		Points: g.has,
-		Run:    g.run,
-		Memory: func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
+		Points:      g.has,
+		Run:         g.run,
+		Independent: true,
+		Memory:      func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
 		Columns: []report.Column{
 			{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
 			{Name: "max_rank", Kind: report.Count, Help: "the first rank that ends then"},
@@ -111,10 +112,7 @@ func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
 	o := mpi.DefaultOptions(mpi.Matching(p.Text("matching")))
 	o.Eager, o.Buffers, o.PerNode = p.Int("eager"), p.Int("buffers"), p.Int("ranks-per-node")
 	o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
-	return nodes.Config{
-		Profile: p.Profile, MPI: o, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
-		Translator: p.Translator, Links: p.Links, Capture: p.Capture, Used: p.Config(context.Background(), 1).Used,
-	}
+	return nodes.Config{Config: p.Config(context.Background(), o.Nodes(g.schedule.Ranks())), MPI: o}
 }
 
 // has refuses a schedule that cannot run on nodes. A schedule whose operations

@@ -11,12 +11,13 @@ import (
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 func config(tb testing.TB, m mpi.Matching) nodes.Config {
 	p, err := profile.Load("spin-int")
 	require.NoError(tb, err)
-	return nodes.Config{Profile: p, MPI: mpi.DefaultOptions(m)}
+	return nodes.Config{Config: runtime.Config{Profile: p}, MPI: mpi.DefaultOptions(m)}
 }
 
 func BenchmarkHalo(b *testing.B) {
@@ -49,6 +50,18 @@ func TestPatterns(t *testing.T) {
 				require.NoError(t, err, "%s, %d B, %s", p.Name, size, m)
 				require.EqualValues(t, goal.Stat(s).Sends, r.Messages.Received)
 				require.EqualValues(t, goal.Stat(s).Bytes, r.Messages.SentBytes)
+
+				// on several cores everything is the same; three switches have two nodes each
+				cfg := config(t, m)
+				cfg.Profile, err = profile.Load("spin-int", "fabric.radix=4")
+				require.NoError(t, err)
+				r, err = nodes.Run(context.Background(), s, cfg)
+				require.NoError(t, err)
+				for _, cfg.Cores = range []int{2, 3} {
+					divided, err := nodes.Run(context.Background(), s, cfg)
+					require.NoError(t, err)
+					require.Equal(t, r, divided, "%s, %d B, %s, %d cores", p.Name, size, m, cfg.Cores)
+				}
 			}
 		}
 	}

@@ -7,36 +7,19 @@ import (
 	"math"
 
 	"github.com/spinsim/spinsim/goal"
-	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Config is the system that a schedule runs on.
 type Config struct {
-	// Profile describes nodes and network.
-	Profile *profile.Profile
+	// Config describes the cluster. Run sets its number of nodes.
+	runtime.Config
+
 	// MPI describes the message passing library and whether the NIC or the host
 	// matches.
 	MPI mpi.Options
-	// Seed is the seed of the simulation's random streams.
-	Seed uint64
-	// Engine executes handlers; "": the default.
-	Engine string
-	// Tracer records a timeline; nil: none.
-	Tracer sim.Tracer
-	// Limits bound the run; see sim.LimitError.
-	Limits sim.Limits
-	// Translator is passed to runtime.Config.Translator.
-	Translator runtime.MakeTranslator
-	// Links is passed to runtime.Config.Links.
-	Links runtime.WatchLinks
-	// Capture observes the network; see runtime.Config.
-	Capture runtime.Capture
-	// Used is passed to runtime.Config.Used.
-	Used func(s used.Set)
 }
 
 // Result is the outcome of a run.
@@ -88,10 +71,9 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		return nil, err
 	}
 	cfg.MPI.Ranks = s.Ranks()
-	c, err := runtime.NewCluster(runtime.Config{
-		Profile: cfg.Profile, Nodes: cfg.MPI.Nodes(s.Ranks()), Seed: cfg.Seed, Engine: cfg.Engine, Tracer: cfg.Tracer, Limits: cfg.Limits, Translator: cfg.Translator,
-		Links: cfg.Links, Capture: cfg.Capture, Used: cfg.Used, Stop: func() error { return context.Cause(ctx) },
-	})
+	cfg.Nodes = cfg.MPI.Nodes(s.Ranks())
+	cfg.Stop = func() error { return context.Cause(ctx) }
+	c, err := runtime.NewCluster(cfg.Config)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return nil, cause
 	}
@@ -120,7 +102,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		return nil, err
 	}
 	res = &Result{
-		Ranks: s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Engine().Handled(),
+		Ranks: s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Handled(),
 	}
 	for rank, p := range players {
 		res.Finish = append(res.Finish, p.finish)
