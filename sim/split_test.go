@@ -204,7 +204,7 @@ func TestInterruptOfDomains(t *testing.T) {
 	e.Close()
 }
 
-// pinger posts to the next domain, and to itself, for ever.
+// pinger posts to the next domain, some times.
 type pinger struct {
 	eng, next *Engine
 	id, to    ID
@@ -215,10 +215,7 @@ func (p *pinger) Handle(e *Event) {
 	if p.rounds--; p.rounds < 0 {
 		return
 	}
-	p.eng.Post(e.Time+3, p.id, p.id, 0, 0, 0, p)
-	if e.Src == p.id {
-		p.eng.PostTo(p.next, e.Time+10, p.to, p.id, 0, 0, 0, p)
-	}
+	p.eng.PostTo(p.next, e.Time+10, p.to, p.id, 0, 0, 0, p)
 }
 
 // Rounds allocate nothing, but for the goroutines of a run.
@@ -244,4 +241,28 @@ func TestRoundsAllocateNothing(t *testing.T) {
 	}
 	few, many := testing.AllocsPerRun(20, run(10)), testing.AllocsPerRun(20, run(10_000))
 	require.InDelta(t, few, many, 3)
+}
+
+// A meeting of the domains of a run, with an event of each in between.
+func BenchmarkMeeting(b *testing.B) {
+	for _, domains := range []int{2, 4} {
+		b.Run(fmt.Sprint(domains), func(b *testing.B) {
+			e := New(1)
+			defer e.Close()
+			e.Split(domains)
+			list := make([]*pinger, domains)
+			for d := range list {
+				list[d] = &pinger{eng: e.Domain(d), next: e.Domain((d + 1) % domains), rounds: b.N}
+				list[d].eng.Reach(list[d].next, 10)
+				list[d].id = list[d].eng.Add(fmt.Sprint(d), list[d])
+			}
+			for d, p := range list {
+				p.to = list[(d+1)%domains].id
+				p.eng.Post(0, p.id, p.id, 0, 0, 0, p)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			require.NoError(b, e.Run())
+		})
+	}
 }
