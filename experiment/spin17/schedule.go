@@ -38,9 +38,7 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			{Name: "buffers", Kind: report.Count, Least: "1", Default: fmt.Sprint(host.Buffers), Help: "buffers of each rank for messages without a receive; each holds 16 of the largest eager messages, and at least 256 KiB"},
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on its own core while cores are left"},
 		},
-		Points:      g.has,
-		Run:         g.run,
-		Independent: true,
+		Points: g.has, Run: g.run, Independent: true,
 		Memory:      func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
 		Columns: []report.Column{
 			{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
