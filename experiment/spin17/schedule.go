@@ -39,7 +39,7 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on its own core while cores are left"},
 		},
 		Points: g.has, Run: g.run, Independent: true,
-		Memory:      func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
+		Memory: func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
 		Columns: []report.Column{
 			{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
 			{Name: "max_rank", Kind: report.Count, Help: "the first rank that ends then"},
