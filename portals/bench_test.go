@@ -90,6 +90,32 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
+// BenchmarkMasks is the search of 100,000 entries with some different ignore
+// bits.
+func BenchmarkMasks(b *testing.B) {
+	for _, masks := range []int{1, 8, 9, 100, 1000} {
+		b.Run(fmt.Sprint(masks), func(b *testing.B) {
+			ni := testNI(b, OptNIMatching|OptNIPhysical)
+			_, err := ni.PTAlloc(0, EQNone, 0)
+			require.NoError(b, err)
+			for i := range 100_000 {
+				me := ME{UID: UIDAny, Options: OptMEOpPut, MatchID: PhysID(1, 0), MatchBits: uint64(i), IgnoreBits: uint64(1+i%masks) << 40}
+				_, err := ni.MEAppend(0, &me, PriorityList, 0)
+				require.NoError(b, err)
+			}
+			h := Header{Kind: OpPut, NI: NIMatchingPhysical, Initiator: PhysID(1, 0), RLength: 8}
+			i := uint64(0)
+			for b.Loop() {
+				i = (i + 7919) % 100_000
+				h.MatchBits = i
+				if ni.pts[0].priority.find(&h) == nil {
+					b.Fatal("no match")
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkUnexpected queues a header and takes it again, with 100,000 others in
 // the list, naming the initiator or not.
 func BenchmarkUnexpected(b *testing.B) {

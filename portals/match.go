@@ -5,8 +5,9 @@ package portals
 // wildcards in the identifier form a class; within a class a request has one
 // key, and the entries of that key are chained in order. A search asks every
 // class for its first entry that fits and takes the oldest of the answers.
-// Programs use few classes (MPI: any or one source, any or one tag); entries of
-// classes past maxClasses are walked, up to the age of the best answer.
+// Programs use few classes (MPI: any or one source, any or one tag). A list has
+// more than fewClasses only if it has many entries for each; the others are
+// walked, up to the age of the best answer.
 
 // node is an element of a list: an entry or an unexpected header.
 type node struct {
@@ -196,24 +197,32 @@ func (x *index) grow() {
 	}
 }
 
+// wildcards are the parts of a request that entries ignore.
+type wildcards struct{ ignore, idMask uint64 }
+
+func (e *entry) wildcards() wildcards { return wildcards{e.ignoreBits, e.idMask} }
+
 // class is the entries of a list with the same wildcards.
 type class struct {
-	ignore uint64
-	idMask uint64
-	index  index
-	n      int
+	wildcards
+	index index
+	n     int
+	at    int // in entryList.classes
 }
 
-// maxClasses bounds the work of a search that no class answers.
-const maxClasses = 8
+// A class costs a search about as much as some entries outside every class.
+const (
+	fewClasses      = 8
+	entriesForClass = 16 // for each class beyond these
+)
 
 // entryList is a priority or overflow list.
 type entryList struct {
 	recent  found
 	fitting int // entries that take only what fits into them
 	chain
-	classes  []*class
-	spare    []*class
+	classes  []*class             // behind the last are those that were given up
+	known    map[wildcards]*class // the classes, once there have been more than a few
 	loose    group
 	appended uint64 // entries so far
 }
@@ -244,32 +253,75 @@ func (l *entryList) add(e *entry) {
 		e.node.seq = l.appended
 	}
 	l.push(&e.node)
-	if c := l.classFor(e); c != nil {
-		c.n++
-		c.index.add(e.matchBits&^e.ignoreBits, e.idKey, &e.node)
-		return
+	if !l.classify(e) {
+		e.node.loose = true
+		l.loose.push(&e.node)
 	}
-	e.node.loose = true
-	l.loose.push(&e.node)
+	if l.loose.head != nil && l.n&(l.n-1) == 0 { // more classes are allowed than before
+		l.promote()
+	}
 }
 
-func (l *entryList) classFor(e *entry) *class {
+// classify gives an entry to the class of its wildcards; false: it has none.
+func (l *entryList) classify(e *entry) bool {
+	c := l.class(e.wildcards())
+	if c == nil {
+		if !l.mayOpen() {
+			return false
+		}
+		c = l.open(e.wildcards())
+	}
+	c.n++
+	c.index.add(e.matchBits&^e.ignoreBits, e.idKey, &e.node)
+	return true
+}
+
+func (l *entryList) mayOpen() bool { return len(l.classes) < max(fewClasses, l.n/entriesForClass) }
+
+// promote gives entries outside every class to classes that may be opened now.
+func (l *entryList) promote() {
+	for n := l.loose.head; n != nil; {
+		next := n.gnext
+		if l.class(n.entry.wildcards()) != nil || l.mayOpen() {
+			l.loose.cut(n)
+			n.loose = false
+			l.classify(n.entry)
+		}
+		n = next
+	}
+}
+
+// class returns the class of some wildcards; nil: there is none.
+func (l *entryList) class(w wildcards) *class {
+	if l.known != nil {
+		return l.known[w]
+	}
 	for _, c := range l.classes {
-		if c.ignore == e.ignoreBits && c.idMask == e.idMask {
+		if c.wildcards == w {
 			return c
 		}
 	}
-	if len(l.classes) == maxClasses {
-		return nil
+	return nil
+}
+
+// open adds a class.
+func (l *entryList) open(w wildcards) *class {
+	n := len(l.classes)
+	if n == cap(l.classes) || l.classes[:n+1][n] == nil {
+		l.classes = append(l.classes, &class{})
 	}
-	var c *class
-	if n := len(l.spare); n > 0 {
-		c, l.spare = l.spare[n-1], l.spare[:n-1]
-	} else {
-		c = &class{}
+	l.classes = l.classes[:n+1]
+	c := l.classes[n]
+	c.wildcards, c.at = w, n
+	if l.known == nil && len(l.classes) > fewClasses {
+		l.known = make(map[wildcards]*class)
+		for _, one := range l.classes {
+			l.known[one.wildcards] = one
+		}
 	}
-	c.ignore, c.idMask = e.ignoreBits, e.idMask
-	l.classes = append(l.classes, c)
+	if l.known != nil {
+		l.known[w] = c
+	}
 	return c
 }
 
@@ -281,21 +333,20 @@ func (l *entryList) remove(e *entry) {
 	l.cut(&e.node)
 	if e.node.loose {
 		l.loose.cut(&e.node)
+		e.node.loose = false
 		return
 	}
-	for i, c := range l.classes {
-		if c.ignore != e.ignoreBits || c.idMask != e.idMask {
-			continue
-		}
-		c.index.remove(e.matchBits&^e.ignoreBits, e.idKey, &e.node)
-		if c.n--; c.n == 0 {
-			last := len(l.classes) - 1
-			l.classes[i] = l.classes[last]
-			l.classes = l.classes[:last]
-			l.spare = append(l.spare, c)
-		}
+	c := l.class(e.wildcards())
+	c.index.remove(e.matchBits&^e.ignoreBits, e.idKey, &e.node)
+	if c.n--; c.n > 0 {
 		return
 	}
+	last := len(l.classes) - 1
+	other := l.classes[last]
+	l.classes[c.at], other.at = other, c.at
+	l.classes[last] = c
+	l.classes = l.classes[:last]
+	delete(l.known, c.wildcards)
 }
 
 // find returns the first entry in list order that matches the request.

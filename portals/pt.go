@@ -12,7 +12,8 @@ type pt struct {
 	open     int       // deliveries not finished
 	priority entryList // begins with what it found last
 	overflow entryList
-	headers  headerList // 448 bytes in all: it begins a cache line
+	headers  headerList
+	_        [32]byte // 448 bytes in all: it begins a cache line
 }
 
 func (p *pt) list(l List) *entryList {
