@@ -40,8 +40,37 @@ type AddressSpace struct {
 	tables   smmu.Tables  // of its pages
 	parked   []*passage   // device accesses that wait for a bank
 	large    [][]byte     // memory of the simulating computer to give back
-	_        [56]byte     // pads to a multiple of a cache line
+	slab     *Slab        // nil: each range is allocated by itself
+	_        [48]byte     // pads to a multiple of a cache line
 }
+
+// Slab is where many address spaces get their bytes. Large pages of the
+// simulating machine back them, so that the first write to each small page is no
+// fault. It is for one goroutine at a time.
+type Slab struct{ free []byte }
+
+const slabBytes = 1 << 25
+
+// take returns n zeroed bytes.
+func (s *Slab) take(n int) []byte {
+	if s == nil || n > slabBytes/8 {
+		memory.Ask(int64(n))
+		return make([]byte, n)
+	}
+	const line = 64
+	room := (n + line - 1) &^ (line - 1)
+	if room > len(s.free) {
+		memory.Ask(slabBytes)
+		s.free = make([]byte, slabBytes)
+		lazy.Huge(s.free)
+	}
+	b := s.free[:n:n]
+	s.free = s.free[room:]
+	return b
+}
+
+// From makes later allocations come from a slab.
+func (a *AddressSpace) From(s *Slab) { a.slab = s }
 
 type memoryRange struct {
 	start  uint64
@@ -82,8 +111,7 @@ func (a *AddressSpace) Alloc(n int) (addr uint64) {
 	if a.guard != nil {
 		a.append(addr, a.guard.Alloc(n), true)
 	} else {
-		memory.Ask(int64(n))
-		a.append(addr, make([]byte, n), false)
+		a.append(addr, a.slab.take(n), false)
 	}
 	return addr
 }

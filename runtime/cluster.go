@@ -114,6 +114,7 @@ type domain struct {
 	codes    map[codeKey]hpu.Image
 	core     nic.Core
 	spare    portals.Spare
+	slab     host.Slab
 }
 
 type codeKey struct {

@@ -33,6 +33,10 @@ func (n *Node) boot(cfg *Config) {
 	}
 }
 
+// slabNodes is how many nodes a run has whose processes get their memory from
+// slabs: with fewer a slab would stay empty.
+const slabNodes = 256
+
 // newMemory makes the memory of a new process and lets the NIC access it.
 // process is nil without an operating system.
 func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.Process, err error) {
@@ -44,6 +48,9 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 		space = process.Space()
 	default:
 		space = host.NewAddressSpace(nil)
+		if len(n.cluster.nodes) >= slabNodes {
+			space.From(&n.domain.slab)
+		}
 	}
 	switch {
 	case n.driver != nil && process != nil:
