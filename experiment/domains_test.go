@@ -2,11 +2,14 @@ package experiment
 
 import (
 	"flag"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/report"
 )
 
 var dependent = flag.Bool("dependent", false, "divide experiments whose programs share variables, too: with -race it shows which")
@@ -30,21 +33,46 @@ func TestCoresChangeNothing(t *testing.T) {
 					device, err = profile.Load(name, "fabric.radix=4")
 					require.NoError(t, err)
 				}
-				for _, values := range e.Smoke {
+				for i, values := range everyChoice(e) {
+					if _, err := one.At(device, values); err != nil {
+						continue // no such combination
+					}
 					var want Values
-					for _, cores := range []int{1, 2, 3, 8} {
+					var operations []Operation
+					cores := []int{1, 3}
+					if i < len(e.Smoke) {
+						cores = []int{1, 2, 3, 8}
+					}
+					for _, cores := range cores {
 						p, err := one.At(device, values)
 						require.NoError(t, err)
 						p.Cores = cores
 						r, err := one.Measure(t.Context(), p)
 						require.NoError(t, err, p)
 						if cores == 1 {
-							want = r.Values
+							want, operations = r.Values, p.Operations()
 						}
 						require.Equal(t, want, r.Values, "%s, %d cores", p, cores)
+						require.Equal(t, operations, p.Operations(), "%s, %d cores", p, cores)
 					}
 				}
 			}
 		})
 	}
+}
+
+// everyChoice are the smoke points of an experiment, and the first with each
+// choice of each axis of names.
+func everyChoice(e *Experiment) []Values {
+	list := slices.Clone(e.Smoke)
+	for _, a := range e.Axes {
+		for _, choice := range a.Of {
+			values := maps.Clone(e.Smoke[0])
+			values[a.Name] = choice
+			if a.Kind == report.Text && e.Independent {
+				list = append(list, values)
+			}
+		}
+	}
+	return list
 }
