@@ -299,11 +299,12 @@ func (w *walk) issued(m *message, p Part) place {
 	w.take(p, m.made)
 	switch m.because {
 	case sim.OfHandler:
+		// a step of the walk, because a record may have causes in a circle
 		if m.by.Handler == sim.NoHandler {
-			return w.issued(w.message(m.by.Flow), Fetch)
+			return func(w *walk) place { return w.issued(w.message(m.by.Flow), Fetch) }
 		}
 		w.take(w.held(m), m.asked)
-		return w.task(m.by, all)
+		return func(w *walk) place { return w.task(m.by, all) }
 	case sim.OfEnd:
 		if m.end >= 0 {
 			return w.ended(m.source, m.end)

@@ -68,6 +68,24 @@ func TestPathOfPrograms(t *testing.T) {
 	require.Equal(t, sim.Time(6), times.Sum())
 }
 
+// A record in which a message is sent by its own handler ends somewhere, too.
+func TestPathInACircle(t *testing.T) {
+	r := NewRecord()
+	made := step(sim.StepMessage, 0, 10)
+	made.Because, made.By, made.Asked = sim.OfHandler, sim.Task{Flow: 5, Handler: payloadTask}, 10
+	r.Step(made)
+	r.Step(step(sim.StepReady, 0, 10))
+	r.Step(step(sim.StepArrived, 1, 10))
+	r.Step(step(sim.StepFound, 1, 10))
+	r.Step(segmentOf(1, payloadTask, 10, 10, sim.NotStopped))
+	r.Step(segmentOf(1, completionTask, 10, 10, sim.NotStopped))
+	r.Step(step(sim.StepDone, 1, 20))
+	var times Times
+	r.Path(&times, 1, "", 0, 20)
+	require.Equal(t, sim.Time(20), times.Sum())
+	require.Equal(t, sim.Time(10), times[Other])
+}
+
 // For any steps in any order the parts add up, also after Divide.
 func TestPathOfAnything(t *testing.T) {
 	rapid.Check(t, func(d *rapid.T) {
