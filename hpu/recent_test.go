@@ -26,7 +26,8 @@ func TestRecentModules(t *testing.T) {
 	require.NotEqual(t, first.binary, dearer.binary)
 	watched := testSpec()
 	watched.Watch.Null = true
-	require.NotSame(t, load("recent", watched), load("recent", watched))
+	seen := load("recent", watched)
+	require.NotSame(t, seen, load("recent", watched))
 	for i := range recents {
 		load(fmt.Sprint("another ", i), testSpec())
 	}
