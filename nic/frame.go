@@ -165,7 +165,7 @@ func (c *Core) releaseFrame(f *Frame) {
 	c.releaseBuffer(f.Data)
 	f.Data = nil
 	if f.mark.Release("a frame"); poison.On {
-		*f = Frame{mark: f.mark, Packets: -1, Target: -1}
+		*f = Frame{mark: f.mark, home: f.home, Packets: -1, Target: -1}
 	}
 	c.frames.give(f)
 }
