@@ -156,7 +156,8 @@ func (t *part) cross(at sim.ID, k int, w waiting) {
 	from, back, sender := uint8(0), kindCredit, t.eng
 	if i := int(w.from) >> n.shift; i < len(n.links) {
 		from, back = n.kinds[i], kindReturn
-		if len(n.parts) > 1 && n.links[i].to&abroadBit != 0 { // the link is in another switch's cache lines
+		// the link is in cache lines of another switch
+		if len(n.parts) > 1 && n.links[i].to&abroadBit != 0 {
 			sender = n.engineOf(int(w.src - n.first))
 		}
 	}
