@@ -31,7 +31,7 @@ func run(args []string, out, errs io.Writer) int {
 	return cli.Execute(rootCommand(args...), args, out, errs)
 }
 
-// rootCommand makes the commands: all, or those that args need.
+// rootCommand makes the commands: all, or the one that args name.
 func rootCommand(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "spinsim",
@@ -46,8 +46,6 @@ Begin with:
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(commands(args)...)
-	suggestFlags(root)
-	suggestArguments(root)
+	addCommands(root, args)
 	return cli.Root(root, thisBuild().Line())
 }

@@ -24,7 +24,7 @@ func manCommand() *cobra.Command {
   man spinsim-compare-bcast`,
 		Args: exactArguments("FOLDER"),
 		RunE: func(c *cobra.Command, args []string) error {
-			n, err := writeManual(c.Root(), args[0])
+			n, err := writeManual(rootCommand(), args[0])
 			if err != nil {
 				return badInput(err)
 			}
