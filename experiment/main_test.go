@@ -7,6 +7,6 @@ import (
 	"github.com/spinsim/spinsim/internal/guard/guardtest"
 )
 
-// TestMain guards the memory of simulated processes. It finds programs that
-// reach into it without a touch.
-func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
+// TestMain guards the memory of some simulated processes. It finds a program
+// that accesses this memory without a touch.
+func TestMain(m *testing.M) { os.Exit(guardtest.Run(m, guardtest.Few)) }

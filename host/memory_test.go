@@ -9,7 +9,7 @@ import (
 	"github.com/spinsim/spinsim/internal/guard/guardtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(guardtest.Run(m, 1)) }
 
 // asked is a page table that records its calls and has one absent page.
 type asked struct {

@@ -9,4 +9,4 @@ import (
 
 // TestMain guards the memory of simulated processes: a program that reaches
 // into it without a touch is found.
-func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(guardtest.Run(m, 1)) }

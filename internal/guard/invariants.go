@@ -2,4 +2,4 @@
 
 package guard
 
-func init() { Enable() }
+func init() { Enable(1) }

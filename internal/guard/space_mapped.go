@@ -53,9 +53,9 @@ var live atomic.Int64
 
 var pageSize = os.Getpagesize()
 
-// New returns a space, or nil if memory is not guarded.
+// New returns a space, or nil if this one is not guarded.
 func New() *Space {
-	if !enabled.Load() {
+	if n := oneIn.Load(); n == 0 || made.Add(1)%n != 0 {
 		return nil
 	}
 	return new(Space)

@@ -44,7 +44,7 @@ var sink byte
 // Pages are closed until they are opened, and open only for the accesses asked
 // for, until they are closed again. Devices always have access.
 func TestOpenAndClose(t *testing.T) {
-	Enable()
+	Enable(1)
 	s := New()
 	defer s.Release()
 	n := 4*pageSize + 5
@@ -87,7 +87,7 @@ func TestOpenAndClose(t *testing.T) {
 // A program that keeps memory too long is found at once during its first waits.
 // After many waits it is found before it has waited a twentieth as often again.
 func TestClosesNowAndThen(t *testing.T) {
-	Enable()
+	Enable(1)
 	s := New()
 	defer s.Release()
 	cores := s.Cores(0, s.Alloc(1), 0)
@@ -107,7 +107,7 @@ func TestClosesNowAndThen(t *testing.T) {
 
 // Memory is freed; when there is too much of it the rest is not guarded.
 func TestReleaseAndMost(t *testing.T) {
-	Enable()
+	Enable(1)
 	before := live.Load()
 	s := New()
 	b := s.Alloc(0)

@@ -17,8 +17,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// TestMain guards the memory of simulated processes.
-func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
+// TestMain guards the memory of some simulated processes. It finds a program
+// that accesses this memory without a touch.
+func TestMain(m *testing.M) { os.Exit(guardtest.Run(m, guardtest.Few)) }
 
 // world makes a world of this many ranks, four on a node.
 func world(t *testing.T, device string, o mpi.Options, ranks int) *mpi.World {

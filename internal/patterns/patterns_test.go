@@ -16,8 +16,9 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// TestMain guards the memory of simulated processes.
-func TestMain(m *testing.M) { os.Exit(guardtest.Run(m)) }
+// TestMain guards the memory of some simulated processes. It finds a program
+// that accesses this memory without a touch.
+func TestMain(m *testing.M) { os.Exit(guardtest.Run(m, guardtest.Few)) }
 
 // In each step, one rank sends as much as the other receives, on any number of
 // ranks. All ranks together compute as much as one rank would alone.

@@ -9,13 +9,18 @@ import (
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
-// Run runs the tests of a package with guarded memory (see package guard) and
-// returns the exit status. Benchmarks use ordinary memory, as users do.
-func Run(m *testing.M) int {
+// Few guards so few processes that tests take hardly longer. It is a prime, so
+// that these are other ranks in each run.
+const Few = 5
+
+// Run runs the tests of a package with guarded memory for one in n processes
+// (see package guard) and returns the exit status. Benchmarks use ordinary
+// memory, as users do.
+func Run(m *testing.M, n int) int {
 	memory.CollectLate() // like programs that run experiments
 	flag.Parse()
 	if f := flag.Lookup("test.bench"); f == nil || f.Value.String() == "" {
-		guard.Enable()
+		guard.Enable(n)
 	}
 	return m.Run()
 }
