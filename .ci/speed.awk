@@ -3,6 +3,8 @@
 
 FNR == 1 { file++ }
 
+file == 2 && $1 == "calibration" { reference = $2 }
+
 file == 1 && /^Benchmark/ {
 	name = $1
 	sub(/-[0-9]+$/, "", name)
@@ -18,7 +20,9 @@ file == 2 && !/^#/ && $1 == package {
 		check($2 " / " $3, best[$2, "ns/op"] / best[$3, "ns/op"], $4, 1.5)
 	} else {
 		if (!(($2, $3) in best)) { missing($2 " " $3); next }
-		check($2 " " $3, best[$2, $3], $4, $3 ~ /^x-/ ? 1 : 4) # ratios are measured side by side
+		if ($3 ~ /^ns\// && (!("BenchmarkCalibration" SUBSEP "ns/op" in best))) { missing("BenchmarkCalibration"); next }
+		if ($3 ~ /^ns\//) check($2 " " $3, best[$2, $3] * reference / best["BenchmarkCalibration", "ns/op"], $4, 2.5)
+		else check($2 " " $3, best[$2, $3], $4, $3 ~ /^x-/ ? 1 : 4) # ratios are measured side by side
 	}
 }
 
