@@ -211,8 +211,10 @@ func (s *Server) valid(client uint32, tag, reads uint64) bool {
 		return false // writes after its reads may have been forgotten
 	}
 	for i := range r.reads {
-		for j := range s.writes {
-			if s.writes[j].number > r.reads[i].number && s.writes[j].overlaps(&r.reads[i]) {
+		read := &r.reads[i]
+		// they are in the order of the log: the later ones are at the end
+		for j := len(s.writes) - 1; j >= 0 && s.writes[j].number > read.number; j-- {
+			if s.writes[j].overlaps(read) {
 				return false
 			}
 		}
