@@ -290,7 +290,7 @@ func TestPointsThatFail(t *testing.T) {
 	folder := t.TempDir()
 	status, out, _ = call(list, "--turn", "1,2,3", "--resume", folder, "--part", "1/1")
 	require.Equal(t, cli.ExitFailed, status)
-	require.Equal(t, "part 1/1: 2 of 3 points are in "+folder+"\n", out)
+	require.Equal(t, "part 1/1: "+folder+" has 2 of 3 points\n", out)
 
 	_, out, _ = call(list, "--format", "json")
 	document := filepath.Join(t.TempDir(), "odd.json")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/profile"
@@ -43,10 +44,7 @@ func unread(s *Sweep, name string, err error) error {
 	if s.recorded != nil || s.falls {
 		return err
 	}
-	if _, alone := profile.Load(name); alone != nil {
-		return fmt.Errorf("--profile: %w", err)
-	}
-	return fmt.Errorf("--set: %w", err)
+	return cli.BlameProfile(name, err)
 }
 
 // remember makes the record of the results. It refuses profiles whose rows

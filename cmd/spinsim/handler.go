@@ -177,7 +177,7 @@ func (f *deviceFlags) open(name string) (*profile.Profile, *handlers.Library, er
 	if f.format != "text" && f.format != "json" {
 		errs = append(errs, fmt.Errorf("--format: no format %q, expected text or json", f.format))
 	}
-	p, err := profile.Load(f.profile, f.overrides...)
+	p, err := cli.LoadProfile(f.profile, f.overrides...)
 	errs = append(errs, err)
 	m, err := handlers.Open(name)
 	errs = append(errs, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/identify"
 	"github.com/spinsim/spinsim/internal/provenance"
@@ -32,8 +33,8 @@ func (f *identifyFlags) identification(c *cobra.Command, args []string) (*identi
 	if err != nil {
 		return nil, badInput(fmt.Errorf("--measured: %w", err))
 	}
-	if _, err := profile.Load(f.device); err != nil {
-		return nil, badInput(fmt.Errorf("--profile: %w", err))
+	if _, err := cli.LoadProfile(f.device); err != nil {
+		return nil, badInput(err)
 	}
 	id := &identification{name: f.measured, title: f.measured}
 	id.record.Inputs = append(id.record.Inputs, provenance.NewInput(f.measured, text))

@@ -220,7 +220,7 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	}
 	s.Profiles, s.Overrides, s.Seed, s.Engine = []string{f.profile}, append(size, f.overrides...), f.seed, f.engine
 	s.Build, s.Hint = thisBuild(), "spinsim help columns"
-	p, err := profile.Load(f.profile, s.Overrides...)
+	p, err := cli.LoadProfile(f.profile, s.Overrides...)
 	if err != nil {
 		return nil, err
 	}

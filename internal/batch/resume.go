@@ -111,7 +111,7 @@ func (f *ResumeFlags) Parted() bool { return f.part != "" }
 
 // SayPart writes, instead of a table, how many of all results are in the folder.
 func (f *ResumeFlags) SayPart(out io.Writer, these, all int, of Noun) error {
-	_, err := fmt.Fprintf(out, "part %s: %d of %s are in %s\n", f.part, these, of.Of(all), f.resume)
+	_, err := fmt.Fprintf(out, "part %s: %s has %d of %s\n", f.part, f.resume, these, of.Of(all))
 	return err
 }
 
