@@ -129,10 +129,10 @@ func (l *LedgerPlan) Run(ctx context.Context, kept *checkpoint.Folder, done func
 		}
 		b := s.batch(points)
 		measure := b.Run
-		b.Run = func(ctx context.Context, i int) (*Result, error) {
+		b.Run = func(ctx context.Context, i, later int) (*Result, error) {
 			begin := time.Now()
 			defer func() { rest[i].seconds = time.Since(begin).Seconds() }()
-			return measure(ctx, i)
+			return measure(ctx, i, later)
 		}
 		results, err := unfinished(b.Measure(ctx, done))
 		if err != nil {

@@ -383,14 +383,14 @@ func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 	workers := s.atOnce(points)
 	s.share(points, workers)
 	hashes := make(map[*profile.Profile]string)
-	var begun, running atomic.Int64
+	var running atomic.Int64
 	return &batch.Batch[Result]{
 		Noun: pointNoun, Count: len(points), Workers: workers, Folder: s.Checkpoint,
-		Run: func(ctx context.Context, i int) (*Result, error) {
-			left, others := len(points)-int(begun.Add(1)), int(running.Add(1))-1
+		Run: func(ctx context.Context, i, later int) (*Result, error) {
+			others := int(running.Add(1)) - 1
 			defer running.Add(-1)
 			// cores that no other point takes, now or next
-			points[i].Cores = max(1, processors(s.Workers)-others-min(left, workers-others-1))
+			points[i].Cores = max(1, processors(s.Workers)-others-min(later, workers-others-1))
 			return s.grid.experiment.Measure(ctx, points[i])
 		},
 		Key:  func(i int) (string, error) { return s.key(points[i], hashes) },

@@ -194,3 +194,26 @@ func TestCheckpoint(t *testing.T) {
 		require.NoError(t, kept.Close())
 	})
 }
+
+// A point gets the processors that no other needs. Kept ones need none.
+func TestKeptPointsTakeNoProcessors(t *testing.T) {
+	folder := t.TempDir()
+	var runs int
+	run := func(count int) []*Point {
+		s := tallying(t, &runs, "hpu.cores=1,4")
+		s.Workers = 2
+		kept, err := checkpoint.Open(folder, checkpoint.Part{})
+		require.NoError(t, err)
+		s.Checkpoint = kept
+		points, err := s.Points()
+		require.NoError(t, err)
+		points = points[:count]
+		_, err = s.Run(t.Context(), points, nil)
+		require.NoError(t, err)
+		require.NoError(t, kept.Close())
+		return points
+	}
+	const count = 4
+	run(count - 1)
+	require.Equal(t, 2, run(count)[count-1].Cores)
+}

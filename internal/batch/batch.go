@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/cli"
@@ -19,9 +20,11 @@ import (
 
 // Batch is several measurements, each with a result of type R.
 type Batch[R any] struct {
-	Noun    Noun // of a measurement
-	Count   int  // of measurements
-	Run     func(ctx context.Context, number int) (*R, error)
+	Noun  Noun // of a measurement
+	Count int  // of measurements
+	// Run makes a measurement. later is how many have not begun; kept ones never
+	// do.
+	Run     func(ctx context.Context, number, later int) (*R, error)
 	Workers int // how many may run at once; 0: as many as there are processors
 
 	// Folder keeps each result at once. A measurement whose result it has is not
@@ -133,6 +136,12 @@ func (b *Batch[R]) Measure(ctx context.Context, done func()) ([]*R, error) {
 	}
 	failures := make([]error, len(results))
 	left := remaining{end: len(results)}
+	var later atomic.Int64
+	for _, r := range results {
+		if r == nil {
+			later.Add(1)
+		}
+	}
 	workers := b.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -146,7 +155,7 @@ func (b *Batch[R]) Measure(ctx context.Context, done func()) ([]*R, error) {
 					return
 				}
 				if results[i] == nil {
-					if results[i], failures[i] = b.Run(ctx, i); failures[i] == nil {
+					if results[i], failures[i] = b.Run(ctx, i, int(later.Add(-1))); failures[i] == nil {
 						failures[i] = b.keep(keys, i, results[i])
 					}
 					if results[i] != nil && failures[i] != nil {
