@@ -226,7 +226,8 @@ func (e *Engine) RunUntil(t Time) error {
 	return err
 }
 
-// Stop ends the run after the present event. A later Run continues.
+// Stop ends the run after the present event. A later Run continues. Other domains
+// (Split) end soon after.
 func (e *Engine) Stop() { e.stopped = true }
 
 // Fail ends the run after the present event with err. The first error stays;

@@ -184,8 +184,12 @@ func (e *Engine) resume(ev *Event) {
 func (p *Process) main() {
 	err := p.body(p)
 	if limit, ok := errors.AsType[*LimitError](err); ok { // the program saw the interruption first
-		next, _ := p.eng.q.next()
-		p.eng.Fail(&LimitError{limit.Limit, p.eng.now, p.eng.handled, p.eng.q.pending, next, p.eng.waiting()})
+		seen := &LimitError{Limit: limit.Limit}
+		if p.eng.split == nil { // which describes it
+			next, _ := p.eng.q.next()
+			seen = &LimitError{limit.Limit, p.eng.now, p.eng.handled, p.eng.q.pending, next, p.eng.waiting()}
+		}
+		p.eng.Fail(seen)
 	}
 	if err != nil {
 		p.eng.Fail(fmt.Errorf("process %s at %v: %w", p.name, p.eng.now, err))

@@ -205,6 +205,8 @@ func (s *split) work(d int, limit Time) {
 			me.stop = true
 		case e.err != nil:
 			me.next, me.cap = MaxTime, min(limit, e.failed.at)
+		case e.stopped:
+			me.stop = true
 		}
 		for to := range n {
 			me.sent[to] = e.boxes[side][to].first
@@ -290,10 +292,10 @@ func (s *split) empty() {
 // latest.
 func (s *split) end(limit Time) error {
 	main := s.engines[0]
-	first := -1
+	first, stopped := -1, false
 	var now Time
 	for d, e := range s.engines {
-		now = max(now, e.now)
+		now, stopped = max(now, e.now), stopped || e.stopped
 		if e.err != nil && (first < 0 || e.failed.compare(&s.engines[first].failed) < 0) {
 			first = d
 		}
@@ -317,7 +319,7 @@ func (s *split) end(limit Time) error {
 		if e.q.pending == 0 {
 			e.q.last = now
 		}
-		e.stopped = main.err != nil
+		e.stopped = stopped || main.err != nil
 		e.spawned.at = now
 	}
 	return main.err
@@ -337,6 +339,7 @@ func (s *split) limited(limit string, now Time, held *Event) *LimitError {
 	if held != nil {
 		l.Next = held.Time
 	}
+	l.At = min(now, l.Next) // an interrupt finds the domains at different times
 	return l
 }
 
@@ -366,6 +369,9 @@ func (s *split) beyond() *Event {
 				}
 			}
 			return held[first]
+		}
+		if ev := held[first]; ev.Kind == kindTimer {
+			s.engines[first].expire(ev) // one that was postponed comes later
 		}
 		held[first].P = nil
 		held[first] = nil

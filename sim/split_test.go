@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -266,3 +267,68 @@ func BenchmarkMeeting(b *testing.B) {
 		})
 	}
 }
+
+// nothing handles events by doing nothing.
+type nothing struct{}
+
+func (nothing) Handle(*Event) {}
+
+// A limit of virtual time sees timers that were postponed, and not those that
+// were stopped, in any number of domains.
+func TestLimitSeesPostponedTimers(t *testing.T) {
+	for _, domains := range []int{1, 2} {
+		for _, last := range []bool{false, true} {
+			e := New(1)
+			e.Split(domains)
+			one := e.Domain(domains - 1)
+			id := one.Add("a", nothing{})
+			e.SetLimits(Limits{Until: 5})
+			var timer Timer
+			timer.Init(one, id, 1, nil)
+			timer.Set(10)
+			timer.Stop()
+			if last {
+				timer.Set(20)
+			}
+			var limit *LimitError
+			if err := e.Run(); !last {
+				require.NoError(t, err)
+			} else {
+				require.ErrorAs(t, err, &limit)
+				require.Equal(t, []any{Time(20), 1}, []any{limit.Next, limit.Pending}, "%d domains", domains)
+			}
+			e.Close()
+		}
+	}
+}
+
+// Stop ends all domains, and a later Run goes on.
+func TestStopEndsAllDomains(t *testing.T) {
+	e := New(1)
+	e.Split(2)
+	var seen atomic.Int64
+	for d := range 2 {
+		one := e.Domain(d)
+		var id ID
+		id = one.Add("a", handling(func(*Event) {
+			if seen.Add(1) == 100 {
+				one.Stop()
+			}
+			if at := one.Now() + 1; at < 1000 {
+				one.Post(at, id, id, 1, 0, 0, nil)
+			}
+		}))
+		one.Post(0, id, id, 1, 0, 0, nil)
+	}
+	e.Domain(0).Reach(e.Domain(1), 5)
+	e.Domain(1).Reach(e.Domain(0), 5)
+	require.NoError(t, e.Run())
+	require.Less(t, seen.Load(), int64(2000))
+	require.NoError(t, e.Run())
+	require.Equal(t, int64(2000), seen.Load())
+	e.Close()
+}
+
+type handling func(*Event)
+
+func (f handling) Handle(ev *Event) { f(ev) }
