@@ -279,3 +279,12 @@ func TestEveryExperimentAddsUp(t *testing.T) {
 		})
 	}
 }
+
+// Every experiment has samples, also if its axes are named as their columns.
+func TestColumnsOfSamples(t *testing.T) {
+	for _, e := range All() {
+		s, err := New(e)
+		require.NoError(t, err)
+		require.NoError(t, report.CheckColumns(s.Samples(nil).Columns), e.Name)
+	}
+}

@@ -61,6 +61,28 @@ func TestCoresChangeNothing(t *testing.T) {
 	}
 }
 
+// Errors do not depend on it either, nor what they count.
+func TestCoresChangeNoError(t *testing.T) {
+	defer func(least int) { leastDivided = least }(leastDivided)
+	leastDivided = 0
+	device, err := profile.Load("spin-int", "fabric.radix=4", "hpu.max_cycles=300", "hpu.max_cycles_per_byte=0")
+	require.NoError(t, err)
+	e, err := Find("bcast")
+	require.NoError(t, err)
+	var want string
+	for _, cores := range []int{1, 2, 3, 8} {
+		p, err := e.At(device, Values{"ranks": 200, "size": 16384, "mode": "spin-stream"})
+		require.NoError(t, err)
+		p.Cores = cores
+		_, err = e.Measure(t.Context(), p)
+		require.Error(t, err)
+		if cores == 1 {
+			want = err.Error()
+		}
+		require.Equal(t, want, err.Error(), "%d cores", cores)
+	}
+}
+
 // everyChoice are the smoke points of an experiment, and the first with each
 // choice of each axis of names.
 func everyChoice(e *Experiment) []Values {

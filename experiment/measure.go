@@ -2,11 +2,13 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Measure runs a point that At or Sweep.Points has made. It is an error if a
@@ -15,8 +17,17 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	if p.experiment != e {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
-	p.done, p.had, p.reads = &operations{}, &used.Set{}, e.Source != ""
-	values, ran := e.Run(ctx, p)
+	values, ran := e.attempt(ctx, p)
+	if ran != nil && p.divided && p.Links == nil && context.Cause(ctx) == nil {
+		// After an error in one domain the others go on for a while. What they
+		// count then depends on the domains.
+		if _, limited := errors.AsType[*sim.LimitError](ran); !limited {
+			cores := p.Cores
+			p.Cores = 1
+			values, ran = e.attempt(ctx, p)
+			p.Cores = cores
+		}
+	}
 	if ran != nil && (values == nil || e.Failures == "") {
 		return nil, &pointError{p.place(), ran}
 	}
@@ -27,6 +38,12 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 		*p.had = used.Of(used.All()...)
 	}
 	return &Result{p, values, *p.had, ran}, nil
+}
+
+// attempt runs a point from the beginning.
+func (e *Experiment) attempt(ctx context.Context, p *Point) (Values, error) {
+	p.done, p.had, p.reads, p.divided = &operations{}, &used.Set{}, e.Source != "", false
+	return e.Run(ctx, p)
 }
 
 // pointError is the error of a point that has no result.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +86,8 @@ func SampleColumns() []report.Column {
 	}
 }
 
-// Samples is a table of all operations of results, one by one.
+// Samples is a table of all operations of results, one by one. Its own columns
+// that have the name of an axis begin with operation_.
 func (s *Sweep) Samples(results []*Result) *report.Table {
 	e := s.grid.experiment
 	columns := []report.Column{
@@ -95,7 +97,13 @@ func (s *Sweep) Samples(results []*Result) *report.Table {
 	for i := range e.Axes {
 		columns = append(columns, e.Axes[i].column())
 	}
-	t := report.New(append(columns, SampleColumns()...)...)
+	for _, c := range SampleColumns() {
+		if slices.ContainsFunc(columns, func(axis report.Column) bool { return axis.Name == c.Name }) {
+			c.Name = "operation_" + c.Name
+		}
+		columns = append(columns, c)
+	}
+	t := report.New(columns...)
 	t.Title = s.title() + ", every operation"
 	record := provenance.Record{}
 	if s.record != nil {

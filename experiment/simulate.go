@@ -35,10 +35,12 @@ func (p *Point) Config(ctx context.Context, nodes int) runtime.Config {
 	if p.had == nil { // nobody measures
 		p.had = &used.Set{}
 	}
-	return runtime.Config{
+	cfg := runtime.Config{
 		Cores: cores, Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
 		Translator: p.Translator, Used: p.had.Join, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
 	}
+	p.divided = p.divided || cfg.Domains() > 1
+	return cfg
 }
 
 // leastDivided is how many nodes a simulation on several cores has: with fewer

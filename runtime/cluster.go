@@ -133,7 +133,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	eng := sim.New(cfg.Seed)
 	eng.SetTracer(cfg.Tracer)
 	eng.SetLimits(cfg.Limits)
-	eng.Split(cfg.domains())
+	eng.Split(cfg.Domains())
 	if cfg.Fabric == nil {
 		cfg.Fabric = fabric.New
 	}
@@ -168,8 +168,8 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// domains is into how many domains the run is divided.
-func (cfg *Config) domains() int {
+// Domains returns into how many domains a run is divided.
+func (cfg *Config) Domains() int {
 	if cfg.Cores < 2 || cfg.Nodes < 2 || cfg.Fabric != nil || cfg.Tracer != nil || cfg.Log != nil || cfg.Explain != nil || cfg.Watch != nil ||
 		cfg.InjectDMA != nil || cfg.Translator != nil || cfg.Capture != nil || cfg.Limits.Events > 0 {
 		return 1
