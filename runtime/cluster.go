@@ -10,6 +10,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/nic"
@@ -122,6 +123,10 @@ type codeKey struct {
 	bytes  uint32
 }
 
+// nodePrepared is about what a node with handlers takes, in bytes: large pages
+// back that much in clusters of many nodes.
+const nodePrepared = 48 << 10
+
 // NewCluster builds the nodes and the network. Close it when done.
 func NewCluster(cfg Config) (*Cluster, error) {
 	if cfg.Profile == nil {
@@ -147,6 +152,9 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		}
 	}
 	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
+	if cfg.Nodes >= slabNodes {
+		lazy.Prepare(cfg.Nodes * nodePrepared)
+	}
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
 		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used,

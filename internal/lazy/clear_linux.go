@@ -2,8 +2,12 @@ package lazy
 
 import (
 	"os"
+	"runtime"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // Clear frees the memory of a large part of a result of Bytes, in whole pages.
@@ -29,4 +33,22 @@ func Huge(b []byte) {
 		return
 	}
 	_ = syscall.Madvise(b[before:before+(len(b)-before)/hugePage*hugePage], syscall.MADV_HUGEPAGE)
+}
+
+// prepared is how many bytes of Go's heap have been prepared.
+var prepared atomic.Int64
+
+// Prepare lets large pages back the next n bytes by which Go's heap grows: what
+// thousands of nodes take then needs few faults, and few entries of the
+// processor's TLB. The heap keeps them for what comes later. It does nothing if
+// the process has a limit of memory.
+func Prepare(n int) {
+	before := prepared.Load()
+	if n < small || int64(n) <= before || !prepared.CompareAndSwap(before, int64(n)) || len(memory.Bounds()) > 0 {
+		return
+	}
+	// The heap grows by an object of that size. Nobody writes to it, so that it
+	// takes nothing, and a collection makes room of it.
+	Huge(make([]byte, int64(n)-before))
+	runtime.GC()
 }

@@ -7,3 +7,6 @@ func Clear([]byte) {}
 
 // Huge does nothing.
 func Huge([]byte) {}
+
+// Prepare does nothing.
+func Prepare(int) {}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/memory"
 )
 
 // Untouched memory takes nothing: not even 64 GiB.
@@ -33,4 +35,22 @@ func TestCleared(t *testing.T) {
 	Clear(b[1<<21 : 1<<21+100])
 	require.EqualValues(t, 1, b[1<<21])
 	Free(b)
+}
+
+// What Prepare adds to the heap is free, and takes nothing until it is used.
+func TestPreparedIsFree(t *testing.T) {
+	const n = 1 << 29
+	taken := memory.Resident()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	Prepare(n)
+	Prepare(n / 2) // it is there
+	runtime.ReadMemStats(&after)
+	if len(memory.Bounds()) > 0 {
+		require.Less(t, after.HeapSys, before.HeapSys+n)
+		return
+	}
+	require.Less(t, memory.Resident(), taken+n/8)
+	require.Greater(t, after.HeapIdle, before.HeapIdle+n/2)
+	require.Less(t, after.HeapSys, before.HeapSys+n+n/4)
 }
