@@ -207,7 +207,7 @@ func trialCommand() *cobra.Command {
 	return c
 }
 END
-line cmd/spinsim/commands.go $'\t\tmanCommand(),' $'\t\ttrialCommand(),'
+line cmd/spinsim/commands.go $'\t\t{"man", manCommand},' $'\t\t{"trial", trialCommand},'
 added command cmd/spinsim/trial.go
 
 go vet ./experiment/spin17 ./handlers/abs/... ./fabric ./nic ./cmd/spinsim
