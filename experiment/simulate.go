@@ -120,8 +120,24 @@ func SameBytes(what string, got, want []byte) error {
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			return fmt.Errorf("%s: byte %d of %d is %#02x, %#02x was sent", what, i, len(want), got[i], want[i])
+			return differs(what, i, got[i], want)
 		}
 	}
 	return nil
+}
+
+// SameView is SameBytes for memory of a process. It is cheaper if only devices
+// have written there.
+func SameView(what string, got runtime.View, want []byte) error {
+	if got.Len() != len(want) {
+		return fmt.Errorf("%s: %d bytes arrived, %d were sent", what, got.Len(), len(want))
+	}
+	if i := got.Differs(want); i >= 0 {
+		return differs(what, i, got.Slice(i, i+1).Read()[0], want)
+	}
+	return nil
+}
+
+func differs(what string, i int, got byte, want []byte) error {
+	return fmt.Errorf("%s: byte %d of %d is %#02x, %#02x was sent", what, i, len(want), got, want[i])
 }

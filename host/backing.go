@@ -8,13 +8,13 @@ import (
 // back allocates the process's own bytes for addresses.
 func (a *AddressSpace) back(addr uint64, n int) {
 	if a.guard != nil {
-		a.append(addr, a.guard.Alloc(n), true)
+		a.append(addr, a.guard.Alloc(n), n, true)
 	} else {
 		data := lazy.Bytes(n)
 		if lazy.Large(n) {
 			a.large = append(a.large, data)
 		}
-		a.append(addr, data, false)
+		a.append(addr, data, n, false)
 	}
 	a.poison(addr, addr+uint64(n))
 }

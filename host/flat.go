@@ -36,5 +36,5 @@ func (f Flat) Entry(_ uint64, level int, va uint64) smmu.Entry {
 // overlaps reports whether memory of the process lies in the n bytes at addr.
 func (a *AddressSpace) overlaps(addr, n uint64) bool {
 	i := sort.Search(len(a.ranges), func(i int) bool { return a.ranges[i].start >= addr+n }) - 1
-	return i >= 0 && a.ranges[i].start+uint64(len(a.ranges[i].data)) > addr
+	return i >= 0 && a.ranges[i].start+a.ranges[i].size() > addr
 }

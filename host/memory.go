@@ -8,7 +8,6 @@ import (
 
 	"github.com/spinsim/spinsim/internal/guard"
 	"github.com/spinsim/spinsim/internal/lazy"
-	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"
 )
@@ -26,47 +25,23 @@ type AddressSpace struct {
 	lent   int      // pages whose bytes are in another process's backing
 	asked  sim.Time // when a device last requested some of it
 	pdid   uint16   // name for devices; 0: devices cannot name it
-
-	asks bool // there is a page table or a guard
+	asks   bool     // there is a page table or a guard
 	// some pages were freed but not their addresses: their bytes may be not zero
 	hollowed bool
-	ranges   []memoryRange
-	last     int // index of latest
-	next     uint64
-	pages    PageTable
-	process  *Process     // owner, if there is an operating system
-	guard    *guard.Space // nil: no test watches programs
-	pieces   int          // of the guard
-	tables   smmu.Tables  // of its pages
-	parked   []*passage   // device accesses that wait for a bank
-	large    [][]byte     // memory of the simulating computer to give back
-	slab     *Slab        // nil: each range is allocated by itself
-	_        [48]byte     // pads to a multiple of a cache line
-}
+	unopened int32 // ranges that have no bytes of their own
 
-// Slab is where many address spaces get their bytes. Large pages of the
-// simulating machine back them, so that the first write to each small page is no
-// fault. It is for one goroutine at a time.
-type Slab struct{ free []byte }
-
-const slabBytes = 1 << 25
-
-// take returns n zeroed bytes.
-func (s *Slab) take(n int) []byte {
-	if s == nil || n > slabBytes/8 {
-		memory.Ask(int64(n))
-		return make([]byte, n)
-	}
-	const line = 64
-	room := (n + line - 1) &^ (line - 1)
-	if room > len(s.free) {
-		memory.Ask(slabBytes)
-		s.free = make([]byte, slabBytes)
-		lazy.Huge(s.free)
-	}
-	b := s.free[:n:n]
-	s.free = s.free[room:]
-	return b
+	ranges  []memoryRange
+	last    int // index of latest
+	next    uint64
+	pages   PageTable
+	process *Process     // owner, if there is an operating system
+	guard   *guard.Space // nil: no test watches programs
+	pieces  int          // of the guard
+	tables  smmu.Tables  // of its pages
+	parked  []*passage   // device accesses that wait for a bank
+	large   [][]byte     // memory of the simulating computer to give back
+	slab    *Slab        // nil: each range is allocated by itself
+	_       [48]byte     // pads to a multiple of a cache line
 }
 
 // From makes later allocations come from a slab.
@@ -78,6 +53,8 @@ type memoryRange struct {
 	piece  int    // of the guard
 	off    uint64 // of data in the piece
 	shared bool   // with other processes
+	// not nil: it has no bytes of its own
+	written *written
 }
 
 const (
@@ -108,10 +85,15 @@ func (a *AddressSpace) Alloc(n int) (addr uint64) {
 		return a.process.alloc(n)
 	}
 	addr = a.next
-	if a.guard != nil {
-		a.append(addr, a.guard.Alloc(n), true)
-	} else {
-		a.append(addr, a.slab.take(n), false)
+	switch {
+	case a.guard != nil:
+		a.append(addr, a.guard.Alloc(n), n, true)
+	case a.slab != nil && n >= leastWritten:
+		a.append(addr, nil, n, false)
+		a.ranges[len(a.ranges)-1].written = &written{size: uint64(n)}
+		a.unopened++
+	default:
+		a.append(addr, a.slab.take(n), n, false)
 	}
 	return addr
 }
@@ -127,21 +109,21 @@ func (a *AddressSpace) AllocAligned(n, align int) (addr uint64) {
 	return a.Alloc(n)
 }
 
-// append adds bytes as a range at an address after all others. guarded: they
+// append adds n bytes as a range at an address after all others. guarded: they
 // are the guard's next piece.
-func (a *AddressSpace) append(addr uint64, data []byte, guarded bool) {
+func (a *AddressSpace) append(addr uint64, data []byte, n int, guarded bool) {
 	if a.guard != nil && !guarded {
 		a.guard.Alloc(0) // an unwatched piece
 	}
 	a.ranges = append(a.ranges, memoryRange{start: addr, data: data, piece: a.pieces})
 	a.pieces++
 	// leaves at least one byte between ranges
-	a.next = (addr + uint64(len(data)) + 2*rangeAlign - 1) &^ (rangeAlign - 1)
+	a.next = (addr + uint64(n) + 2*rangeAlign - 1) &^ (rangeAlign - 1)
 }
 
 // share adds bytes that other processes have, too, as a range after all others.
 func (a *AddressSpace) share(addr uint64, data []byte) {
-	a.append(addr, data, false)
+	a.append(addr, data, len(data), false)
 	a.ranges[len(a.ranges)-1].shared = true
 }
 
@@ -168,7 +150,7 @@ func (a *AddressSpace) remove(start, end uint64) {
 // slice returns a part of a range.
 func (r *memoryRange) slice(from, to uint64) memoryRange {
 	off := from - r.start
-	return memoryRange{from, r.data[off : to-r.start : to-r.start], r.piece, r.off + off, r.shared}
+	return memoryRange{from, r.data[off : to-r.start : to-r.start], r.piece, r.off + off, r.shared, nil}
 }
 
 // Bytes returns the n bytes at addr for a device, or false if they are not
@@ -189,9 +171,12 @@ func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
 			return nil, false
 		}
 		r := &a.ranges[i]
-		off, size = addr-r.start, uint64(len(r.data))
+		off, size = addr-r.start, r.size()
 		if off > size || n > size-off {
 			return nil, false
+		}
+		if r.written != nil {
+			a.open(r)
 		}
 		a.latest, a.start, a.last = r.data, r.start, i
 	}
@@ -202,6 +187,15 @@ func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
 // none.
 func (a *AddressSpace) rangeOf(addr uint64) int {
 	return sort.Search(len(a.ranges), func(i int) bool { return a.ranges[i].start > addr }) - 1
+}
+
+// Map is Cores for later: the bytes are nil if the range has none of its own
+// yet.
+func (a *AddressSpace) Map(addr, n uint64) ([]byte, bool) {
+	if a.writtenAt(addr, n) != nil {
+		return nil, true
+	}
+	return a.Cores(addr, n)
 }
 
 // Cores returns the n bytes at addr for a program, or false as Bytes does. The
@@ -333,5 +327,5 @@ func (a *AddressSpace) Release() {
 	for _, b := range a.large {
 		lazy.Free(b)
 	}
-	a.ranges, a.latest, a.large = nil, nil, nil
+	a.ranges, a.latest, a.large, a.unopened = nil, nil, nil, 0
 }

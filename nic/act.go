@@ -46,7 +46,7 @@ type resuming interface {
 
 type origin interface {
 	drain()
-	prepare(ni *Interface, op *portals.Op) *outgoing
+	prepare(ni *Interface, op *portals.Op, by *issue) *outgoing
 	start(o *outgoing)
 }
 

@@ -179,7 +179,7 @@ func (x *actStage) resumable(r *run, result int64) {
 
 func (x *actStage) drain() {}
 
-func (x *actStage) prepare(ni *Interface, op *portals.Op) *outgoing {
+func (x *actStage) prepare(ni *Interface, op *portals.Op, by *issue) *outgoing {
 	o := x.free.outgoing()
 	o.frame, o.op, o.iface = x.free.frame(int(op.Length()), 512), op, ni
 	return o

@@ -131,3 +131,15 @@ type anyDirection struct{ *host.AddressSpace }
 func (m anyDirection) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
 	return m.AddressSpace.Bytes(addr, n)
 }
+
+// Store implements portals.Memory.
+func (m anyDirection) Store(addr uint64, b []byte) int {
+	to, _ := m.AddressSpace.Bytes(addr, uint64(len(b)))
+	return copy(to, b)
+}
+
+// Accessible implements portals.Memory.
+func (m anyDirection) Accessible(addr, n uint64, _ bool) uint64 {
+	b, _ := m.AddressSpace.Bytes(addr, n)
+	return uint64(len(b))
+}

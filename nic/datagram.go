@@ -20,7 +20,7 @@ func (o *outgoing) datagrams(is bool) {
 func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	f := o.frame
 	last := i+1 == f.Packets
-	g := t.newFrame(to-from, f.MTU)
+	g := t.number(t.core.frame(to-from, f.MTU))
 	g.Header.PartOf(&f.Header, uint64(from), uint64(to-from))
 	g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Target, true, from, f.Whole, f.cause
 	t.trace.part(g, o.op)

@@ -28,7 +28,7 @@ type dmaOp struct {
 	message uint64         // its msg_id
 	// Padding to whole cache lines. The access begins one line, and the fields
 	// behind it begin the fourth.
-	_ [40]byte
+	_ [32]byte
 }
 
 // dmaState is the part that is reset for each operation.
@@ -37,6 +37,7 @@ type dmaState struct {
 	in     *inbound // the handler's message, which exists while a write is on its way
 	run    *run
 	data   []byte // to host memory: a copy of the bytes at the call, if one is kept
+	page   *host.Page
 	result int64
 	// generation of the run that made it: the handler may end before the
 	// operation
@@ -51,6 +52,7 @@ type dmaState struct {
 	op      hpu.Op // the blocking form
 	vectors bool   // the range is in host
 	inPlace bool   // to host memory: no copy of the bytes is kept
+	apart   bool   // the range has no bytes of its own: they are found when they move
 	posted  bool   // nobody waits for it
 	told    bool   // its handler wants to see page faults, instead of a retry
 }
@@ -129,8 +131,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		o.data = d.core.buffer(atomicBytes)
 		binary.LittleEndian.PutUint64(o.data, a)
 	case op == hpu.OpDMAToHost && length > 0 && !inPlace:
-		o.data = d.core.buffer(int(length))
-		copy(o.data, r.ctx.Program().Memory()[local:])
+		o.data, o.page = d.core.keep(r.ctx.Program().Memory()[local:][:length])
 	}
 	d.trace.by(r, o, d.now())
 	return o, hpu.OK
@@ -152,7 +153,12 @@ func (o *dmaOp) reach(offset uint64, length int, word bool) int64 {
 	if region == nil {
 		return hpu.Denied
 	}
+	o.access.Space, o.access.Length = memory, length
 	o.vectors = region.IOVec != nil
+	if addr := region.Addr(offset); !word && !o.vectors && offset <= region.Length && uint64(length) <= region.Length-offset && memory.Apart(addr, uint64(length)) {
+		o.apart, o.access.Addr = true, addr
+		return hpu.OK
+	}
 	pieces := o.one[:0]
 	if o.vectors {
 		pieces = o.host[:0]
@@ -168,7 +174,6 @@ func (o *dmaOp) reach(offset uint64, length int, word bool) int64 {
 	case len(pieces) == 0:
 		o.one[0] = nil
 	}
-	o.access.Space, o.access.Length = memory, length
 	if len(pieces) == 1 {
 		o.access.Addr = region.Addr(offset)
 	} else {
@@ -351,19 +356,27 @@ func (d *act) move(o *dmaOp) {
 		if o.inPlace {
 			rest = o.run.ctx.Program().Memory()[o.local:][:o.access.Length]
 		}
-		moved = 0
-		for _, seg := range o.pieces() {
-			if !failed {
+		switch {
+		case failed:
+			moved = 0
+		case !o.apart:
+			moved = 0
+			for _, seg := range o.pieces() {
 				n := copy(seg, rest)
 				rest = rest[n:]
 				moved += n
 			}
+		case !o.access.Space.Deposit(o.access.Addr, rest):
+			moved = 0
 		}
-		d.core.releaseBuffer(o.data)
+		d.core.drop(o.data, o.page)
 	case failed:
 	case o.op == hpu.OpDMAFromHost:
 		to := o.memory.program.Memory()[o.local:]
-		moved = 0
+		if moved = 0; o.apart {
+			moved = o.access.Space.Load(o.access.Addr, to[:o.access.Length])
+			break
+		}
 		for _, seg := range o.pieces() {
 			n := copy(to, seg)
 			to = to[n:]

@@ -42,8 +42,9 @@ type Frame struct {
 	// number of the message on the way from its source to its target, from 1;
 	// only where the network may bring a packet twice
 	Nth  uint64
-	home *Core // it was taken from there
-	_    [16]byte
+	home *Core      // it was taken from there
+	page *host.Page // that Data is; nil: it is a buffer of home
+	_    [8]byte
 }
 
 // Span returns where packet i lies in the payload.
@@ -88,7 +89,9 @@ func (k *packet) last() bool { return k.i+1 == k.f.Packets }
 // allocates nothing and uses memory that is in the cache. No simulated result
 // depends on it.
 type Core struct {
-	Number   int // among the cores of the run
+	Number int // among the cores of the run
+	// Slab, if not nil, has equal payloads of the NICs once.
+	Slab     *host.Slab
 	frames   freeList[Frame]
 	incoming freeList[inbound]
 	sending  freeList[outgoing]
@@ -98,7 +101,8 @@ type Core struct {
 	issues   freeList[issue]
 	buffers  [bufferClasses][][]byte
 	inUse    poison.Buffers
-	keep     bool // frames are not reused
+	held     poison.Count // pages
+	unique   bool         // frames are not reused
 	used     used.Set
 
 	away [][]*Frame // frames of other cores, by number, that have ended here
@@ -108,7 +112,7 @@ type Core struct {
 
 // Keep stops the reuse of frames. Networks need it that may bring a packet
 // twice to a NIC whose transport is none.
-func (c *Core) Keep() { c.keep = true }
+func (c *Core) Keep() { c.unique = true }
 
 // Used returns what has happened at the NICs that the core handles.
 func (c *Core) Used() used.Set { return c.used }
@@ -141,15 +145,21 @@ const bufferClasses = 48 // powers of two
 // frame returns a frame with a payload of n bytes. The caller fills in the
 // payload, the header and the numbers.
 func (c *Core) frame(n, mtu int) *Frame {
+	f := c.frameFor(n, mtu)
+	if n > 0 {
+		f.Data = c.buffer(n)
+	}
+	return f
+}
+
+// frameFor is frame without the payload.
+func (c *Core) frameFor(n, mtu int) *Frame {
 	if len(c.frames.free) == 0 {
 		c.reclaim()
 	}
 	f := c.frames.take()
 	f.home = c
 	f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
-	if n > 0 {
-		f.Data = c.buffer(n)
-	}
 	return f
 }
 
@@ -158,12 +168,12 @@ func (c *Core) releaseFrame(f *Frame) {
 		c.sendHome(f)
 		return
 	}
-	if c.keep {
+	if c.unique {
 		c.frames.live.Add(-1)
 		return
 	}
-	c.releaseBuffer(f.Data)
-	f.Data = nil
+	c.drop(f.Data, f.page)
+	f.Data, f.page = nil, nil
 	if f.mark.Release("a frame"); poison.On {
 		*f = Frame{mark: f.mark, home: f.home, Packets: -1, Target: -1}
 	}
@@ -197,6 +207,29 @@ func (c *Core) reclaim() {
 		c.releaseFrame(f)
 	}
 	c.back = c.back[:0]
+}
+
+// keep returns a copy of b, at least 1 byte, that nobody changes: a page or, if page is nil, a
+// buffer.
+func (c *Core) keep(b []byte) (data []byte, page *host.Page) {
+	if c.Slab != nil && len(b) >= host.PageLeast {
+		c.held.Add(1)
+		page = c.Slab.Keep(b)
+		return page.Bytes(), page
+	}
+	data = c.buffer(len(b))
+	copy(data, b)
+	return data, nil
+}
+
+// drop ends the use of a result of keep, or of a buffer.
+func (c *Core) drop(data []byte, page *host.Page) {
+	if page != nil {
+		c.held.Add(-1)
+		c.Slab.Drop(page)
+		return
+	}
+	c.releaseBuffer(data)
 }
 
 // buffer returns n bytes of arbitrary content, n at least 1.
@@ -293,7 +326,7 @@ func (c *Core) Balanced() error {
 		live int
 	}{
 		{"frames", c.frames.live.Live()},
-		{"payloads", c.inUse.Live()},
+		{"payloads", c.inUse.Live() + c.held.Live()},
 		{"messages at their targets", c.incoming.live.Live()},
 		{"messages at their sources", c.sending.live.Live()},
 		{"packets of reliable transports", c.segments.live.Live()},

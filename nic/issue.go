@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/internal/used"
@@ -19,6 +20,8 @@ type issue struct {
 	command   bool        // it counts against the command queue
 	ct        portals.Handle
 	a, b      uint64
+	data      []byte // to send, from HPU memory
+	page      *host.Page
 	timer     *timer  // that the issue waits for
 	owner     *Memory // OpTimerCancel: owner of the timer
 	datagrams bool    // for a put
@@ -34,6 +37,7 @@ func (c *Core) issue() *issue {
 }
 
 func (c *Core) releaseIssue(i *issue) {
+	c.drop(i.data, i.page)
 	if i.mark.Release("an operation of a handler"); poison.On {
 		*i = issue{mark: i.mark}
 	}
@@ -82,11 +86,16 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 		}
 	}
 	d.out.drain()
+	i := d.core.issue()
+	if len(ho.Data) > 0 {
+		i.data, i.page = d.core.keep(ho.Data)
+		ho.Data, ho.Kept = i.data, true
+	}
 	if err := in.iface.Port.Issue(ho); err != nil {
 		d.requests.forget(ho.Cookie)
+		d.core.releaseIssue(i)
 		return hpu.Invalid
 	}
-	i := d.core.issue()
 	i.act, i.ni, i.op = act, in.iface, in.iface.Port.NextOp()
 	i.op.Cause = in.frame.effect()
 	d.trace.by(r, i.op, at)
@@ -254,7 +263,7 @@ func (d *act) issueDue(i *issue) {
 			i.in.await(i)
 			return
 		}
-		o := d.out.prepare(i.ni, i.op)
+		o := d.out.prepare(i.ni, i.op, i)
 		o.completes = i.completes
 		o.frame.Self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
 		o.device, o.command = i.device, i.command

@@ -33,7 +33,7 @@ func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, block
 
 // discard gives back an operation that does not begin.
 func (d *act) discard(o *dmaOp) {
-	d.core.releaseBuffer(o.data)
+	d.core.drop(o.data, o.page)
 	o.use(-1)
 	d.trace.forget(o)
 	d.core.releaseDMA(o)

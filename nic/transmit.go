@@ -141,7 +141,7 @@ func (t *transmit) transmit(ni *Interface, op *portals.Op) {
 		t.reportSent(ni, op, portals.NIUndeliverable)
 		return
 	}
-	t.start(t.prepare(ni, op))
+	t.start(t.prepare(ni, op, nil))
 }
 
 // reportSent writes the record of an operation's end at the sender to host memory.
@@ -149,15 +149,22 @@ func (t *transmit) reportSent(ni *Interface, op *portals.Op, fail portals.FailTy
 	t.writeRecord(ni, 0, int(fail), op, nil, false)
 }
 
-// prepare makes the message of an operation.
-func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
+// prepare makes the message of an operation. by is the request of the handler
+// that has issued it, whose data it takes over; nil: it is the host's.
+func (t *transmit) prepare(ni *Interface, op *portals.Op, by *issue) *outgoing {
 	length, mtu := int(op.Length()), int(t.fabric.MTU)
 	t.account.posted += int64(length)
 	if atomic(op.Header.Kind) {
 		mtu -= mtu % op.Header.Type.Size() // no element lies in two packets
 	}
 	o := t.core.outgoing()
-	o.frame = t.newFrame(length, mtu)
+	if by != nil && by.data != nil {
+		o.frame = t.number(t.core.frameFor(length, mtu))
+		o.frame.Data, o.frame.page = by.data, by.page
+		by.data, by.page = nil, nil
+	} else {
+		o.frame = t.number(t.core.frame(length, mtu))
+	}
 	o.frame.Header, o.frame.cause = op.Header, op.Cause
 	o.frame.Target = int32(op.Header.Target.NID)
 	o.op, o.iface, o.packets, o.mtu = op, ni, o.frame.Packets, mtu
@@ -165,9 +172,8 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op) *outgoing {
 	return o
 }
 
-// newFrame returns a frame of this node with the next number.
-func (t *transmit) newFrame(length, mtu int) *Frame {
-	f := t.core.frame(length, mtu)
+// number gives a new frame the next number of this node.
+func (t *transmit) number(f *Frame) *Frame {
 	t.sent++
 	f.Source, f.Number = t.rank, t.sent
 	return f
@@ -189,7 +195,9 @@ func (t *transmit) start(o *outgoing) {
 		return
 	}
 	if inline := o.op.Inline(); inline != nil {
-		copy(f.Data, inline)
+		if &f.Data[0] != &inline[0] {
+			copy(f.Data, inline)
+		}
 		t.dataRead(o)
 		for i := range f.Packets {
 			t.next.send(packet{f, i, device})
@@ -414,7 +422,7 @@ func (t *transmit) end(o *outgoing) {
 
 // answer sends a header without data and without an operation of an interface.
 func (t *transmit) answer(h *portals.Header) {
-	f := t.newFrame(0, int(t.fabric.MTU))
+	f := t.number(t.core.frame(0, int(t.fabric.MTU)))
 	f.Header, f.Target = *h, int32(h.Target.NID)
 	if t.answers != nil && f.Target != t.rank {
 		t.answers[f.Number] = *h

@@ -26,6 +26,16 @@ func (m flatMemory) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
 	return m[addr : addr+n : addr+n], true
 }
 
+func (m flatMemory) Store(addr uint64, b []byte) int {
+	to, _ := m.Bytes(addr, uint64(len(b)), true)
+	return copy(to, b)
+}
+
+func (m flatMemory) Accessible(addr, n uint64, write bool) uint64 {
+	b, _ := m.Bytes(addr, n, write)
+	return uint64(len(b))
+}
+
 func testNI(tb testing.TB, options NIOptions) *NI {
 	tb.Helper()
 	ni, _, err := NewNI(NIConfig{Options: options, Device: deviceLimits, Memory: make(flatMemory, 1<<20)})

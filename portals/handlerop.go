@@ -10,6 +10,7 @@ type HandlerOp struct {
 	// of HPU memory that Issue copies, at most max_payload_size. Or, if Data is
 	// nil, it is Length bytes of host memory at SourceOffset of Source.
 	Data         []byte
+	Kept         bool // Data does not change before the release of the operation: Issue makes no copy
 	Source       Region
 	SourceOffset uint64
 	// Dest is the host memory for the reply of a get or fetching operation. If
@@ -58,7 +59,11 @@ func (port *Port) Issue(o *HandlerOp) error {
 	if x.kind.carries() {
 		op.length = x.length
 		if o.Data != nil {
-			copy(op.keep(len(o.Data)), o.Data)
+			if o.Kept {
+				op.inline = o.Data
+			} else {
+				copy(op.keep(len(o.Data)), o.Data)
+			}
 		} else {
 			op.source, op.offset = o.Source, o.SourceOffset
 		}

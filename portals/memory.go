@@ -39,6 +39,11 @@ type Memory interface {
 	// means that the memory is read-only. Without write, the caller only reads.
 	// The caller uses the slice before its next call, and does not keep it.
 	Bytes(addr, n uint64, write bool) ([]byte, bool)
+	// Store copies b, at least 1 byte, to addr. It returns how many bytes: fewer
+	// than all if memory is inaccessible.
+	Store(addr uint64, b []byte) int
+	// Accessible returns how many of the n bytes at addr can be read, or written.
+	Accessible(addr, n uint64, write bool) uint64
 }
 
 // IOVec is one element of a scatter/gather list (ptl_iovec_t, Portals 4.x §3.10.2).
@@ -143,11 +148,11 @@ func (it *SegIter) Next() (addr, n uint64, ok bool) {
 
 // whole returns n bytes of the region from offset off on if they are contiguous
 // in the usual way. After nil they may still be contiguous.
-func (r *Region) whole(m Memory, off, n uint64, write bool) []byte {
+func (r *Region) whole(m Memory, off, n uint64) []byte {
 	if r.IOVec != nil || off >= r.Length || n > r.Length-off || m == nil {
 		return nil
 	}
-	b, ok := m.Bytes(r.Start+off, n, write)
+	b, ok := m.Bytes(r.Start+off, n, false)
 	if !ok || uint64(len(b)) != n {
 		return nil
 	}
@@ -157,21 +162,13 @@ func (r *Region) whole(m Memory, off, n uint64, write bool) []byte {
 // writeMem copies data to the region at off. It returns how many bytes: fewer
 // than all if memory is inaccessible or the region ends.
 func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
-	if b := r.whole(m, off, uint64(len(data)), true); b != nil {
-		return copy(b, data)
-	}
 	it := r.Segments(off, uint64(len(data)))
-	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
-		for n > 0 {
-			b, ok := bytesAt(m, addr, n, true)
-			if !ok {
-				return written
-			}
-			k := copy(b, data)
-			written += k
-			data = data[k:]
-			addr += uint64(k)
-			n -= uint64(k)
+	for addr, n, ok := it.Next(); ok && m != nil; addr, n, ok = it.Next() {
+		k := m.Store(addr, data[:n])
+		written += k
+		data = data[n:]
+		if uint64(k) < n {
+			break
 		}
 	}
 	return written
@@ -180,7 +177,7 @@ func writeMem(m Memory, r *Region, off uint64, data []byte) (written int) {
 // readMem copies from the region at off into dst. It reports whether all bytes
 // were accessible. It does not change dst for offsets beyond the region.
 func readMem(m Memory, r *Region, off uint64, dst []byte) bool {
-	if b := r.whole(m, off, uint64(len(dst)), false); b != nil {
+	if b := r.whole(m, off, uint64(len(dst))); b != nil {
 		copy(dst, b)
 		return true
 	}
@@ -220,13 +217,8 @@ func bytesAt(m Memory, addr, n uint64, write bool) ([]byte, bool) {
 func accessible(m Memory, r *Region, off, n uint64, write bool) bool {
 	it := r.Segments(off, n)
 	for addr, n, ok := it.Next(); ok; addr, n, ok = it.Next() {
-		for n > 0 {
-			b, ok := bytesAt(m, addr, n, write)
-			if !ok {
-				return false
-			}
-			addr += uint64(len(b))
-			n -= uint64(len(b))
+		if m == nil || m.Accessible(addr, n, write) < n {
+			return false
 		}
 	}
 	return true

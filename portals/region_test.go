@@ -60,6 +60,12 @@ func (m patchyMemory) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
 	return m[addr:min(addr+min(n, 3), uint64(len(m)))], true
 }
 
+func (m patchyMemory) Store(addr uint64, b []byte) int { return copy(m[min(addr, uint64(len(m))):], b) }
+
+func (m patchyMemory) Accessible(addr, n uint64, _ bool) uint64 {
+	return min(n, uint64(len(m))-min(addr, uint64(len(m))))
+}
+
 func TestPatchyMemory(t *testing.T) {
 	m := make(patchyMemory, 64)
 	r, _ := contiguous(0, 64)

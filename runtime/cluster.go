@@ -152,7 +152,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		}
 	}
 	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
-	if cfg.Nodes >= slabNodes {
+	if cfg.Nodes >= lazy.Many {
 		lazy.Prepare(cfg.Nodes * nodePrepared)
 	}
 	c := &Cluster{
@@ -162,6 +162,9 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	for i := range c.domains {
 		d := &c.domains[i]
 		d.engine, d.codes, d.core.Number = eng.Domain(i), make(map[codeKey]hpu.Image), i
+		if cfg.Nodes >= lazy.Many {
+			d.core.Slab = &d.slab
+		}
 		if d.executor, err = newEngine(cfg.Engine); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}

@@ -51,8 +51,8 @@ func Pass(p *Proc, written View, read ...View) {
 
 // use adds a view to a loop of its process.
 func (v View) use(s *host.Stream) {
-	if len(v.data) > 0 {
-		s.Use(v.proc.node.bus.Cache, v.proc.memory, v.addr, uint64(len(v.data)))
+	if v.n > 0 {
+		s.Use(v.proc.node.bus.Cache, v.proc.memory, v.addr, uint64(v.n))
 	}
 }
 
@@ -76,11 +76,11 @@ func NewGather(p *Proc, sequence View) Gather {
 // Piece is the next piece. It costs nothing yet: Run knows the lines of all.
 func (g *Gather) Piece(v View) {
 	c := g.proc.node.bus.Cache
-	if c == nil || len(v.data) == 0 {
+	if c == nil || v.n == 0 {
 		return
 	}
 	line := uint64(g.proc.node.cluster.profile.Host.LineBytes)
-	from, end := v.addr/line, (v.addr+uint64(len(v.data))-1)/line+1
+	from, end := v.addr/line, (v.addr+uint64(v.n)-1)/line+1
 	if from+1 == g.last { // the piece before has counted it
 		from++
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 )
@@ -33,10 +34,6 @@ func (n *Node) boot(cfg *Config) {
 	}
 }
 
-// slabNodes is how many nodes a run has whose processes get their memory from
-// slabs: with fewer a slab would stay empty.
-const slabNodes = 256
-
 // newMemory makes the memory of a new process and lets the NIC access it.
 // process is nil without an operating system.
 func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.Process, err error) {
@@ -48,7 +45,7 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 		space = process.Space()
 	default:
 		space = host.NewAddressSpace(nil)
-		if len(n.cluster.nodes) >= slabNodes {
+		if len(n.cluster.nodes) >= lazy.Many {
 			space.From(&n.domain.slab)
 		}
 	}

@@ -186,6 +186,25 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 type deviceMemory struct{ *host.AddressSpace }
 
 // Bytes implements portals.Memory.
-func (m deviceMemory) Bytes(addr, n uint64, _ bool) ([]byte, bool) {
-	return m.AddressSpace.Bytes(addr, n)
+func (m deviceMemory) Bytes(addr, n uint64, write bool) ([]byte, bool) {
+	if write {
+		return m.AddressSpace.Bytes(addr, n)
+	}
+	return m.Part(addr, n)
+}
+
+// Store implements portals.Memory.
+func (m deviceMemory) Store(addr uint64, b []byte) int {
+	if !m.Deposit(addr, b) {
+		return 0
+	}
+	return len(b)
+}
+
+// Accessible implements portals.Memory.
+func (m deviceMemory) Accessible(addr, n uint64, _ bool) uint64 {
+	if _, ok := m.Part(addr, n); !ok {
+		return 0
+	}
+	return n
 }

@@ -43,7 +43,7 @@ func (p *Proc) Grant(m *nic.Memory, v View) (space uint32, err error) {
 	if m.NIC() != &p.node.nic || v.proc != p {
 		return 0, fmt.Errorf("runtime: process %s of rank %d can grant memory of its own, to handlers of its own node", p.name, p.Rank())
 	}
-	return m.Grant(p.memory, v.addr, uint64(len(v.data)))
+	return m.Grant(p.memory, v.addr, uint64(v.n))
 }
 
 // Revoke ends a Grant of the process's own memory. It takes no virtual time.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -14,7 +15,8 @@ import (
 type View struct {
 	proc *Proc
 	addr uint64
-	data []byte // mapping for the program
+	n    int
+	data []byte // mapping for the program; nil: the memory has no bytes yet
 }
 
 // Alloc returns n zeroed bytes of the process's memory. It panics if n is
@@ -35,11 +37,19 @@ func (p *Proc) AllocAligned(n, align int) View {
 // View returns the n bytes at addr. They must lie within one allocation of the
 // process.
 func (p *Proc) View(addr uint64, n int) (View, error) {
-	b, ok := p.memory.Cores(addr, uint64(n))
+	b, ok := p.memory.Map(addr, uint64(n))
 	if n < 0 || !ok {
 		return View{}, fmt.Errorf("runtime: process %s of rank %d has no %d bytes at %#x", p.name, p.Rank(), n, addr)
 	}
-	return View{p, addr, b}, nil
+	return View{p, addr, n, b}, nil
+}
+
+// bytes returns the mapping, after a touch.
+func (v View) bytes() []byte {
+	if v.data == nil && v.n > 0 {
+		v.data, _ = v.proc.memory.Cores(v.addr, uint64(v.n))
+	}
+	return v.data
 }
 
 // Proc is the process that owns the memory; nil for the zero View.
@@ -49,12 +59,18 @@ func (v View) Proc() *Proc { return v.proc }
 func (v View) Addr() uint64 { return v.addr }
 
 // Len is the number of bytes.
-func (v View) Len() int { return len(v.data) }
+func (v View) Len() int { return v.n }
 
 // Slice returns the bytes from (included) to to (excluded). It panics like a Go
 // slice expression.
 func (v View) Slice(from, to int) View {
-	return View{v.proc, v.addr + uint64(from), v.data[:len(v.data):len(v.data)][from:to:to]}
+	if v.data == nil {
+		if from < 0 || to < from || to > v.n {
+			panic(fmt.Sprintf("runtime: slice [%d:%d] of a view of %d bytes", from, to, v.n)) //lint:panic programmer's mistake
+		}
+		return View{v.proc, v.addr + uint64(from), to - from, nil}
+	}
+	return View{v.proc, v.addr + uint64(from), to - from, v.data[:v.n:v.n][from:to:to]}
 }
 
 // Read returns the bytes for reading. They are valid until the program next
@@ -62,14 +78,39 @@ func (v View) Slice(from, to int) View {
 // an absent page.
 func (v View) Read() []byte {
 	v.touch(false)
-	return v.data
+	return v.bytes()
+}
+
+// Differs returns the first offset at which the view differs from want, which
+// has the same length, or -1. It is a Read for comparison only: it is cheaper
+// for memory that a device has written, and that the program does not use.
+func (v View) Differs(want []byte) int {
+	v.touch(false)
+	if len(want) != v.n {
+		panic(fmt.Sprintf("runtime: comparison of %d bytes with a view of %d", len(want), v.n)) //lint:panic programmer's mistake
+	}
+	for at := 0; at < v.n; {
+		part := v.data
+		if part == nil {
+			part, _ = v.proc.memory.Part(v.addr+uint64(at), uint64(v.n-at))
+		}
+		if !bytes.Equal(part, want[at:at+len(part)]) {
+			for i, b := range part {
+				if b != want[at+i] {
+					return at + i
+				}
+			}
+		}
+		at += len(part)
+	}
+	return -1
 }
 
 // Write returns the bytes for writing. Bytes that the program does not write
 // keep their values. They are valid as long as the result of Read.
 func (v View) Write() []byte {
 	v.touch(true)
-	return v.data
+	return v.bytes()
 }
 
 // WriteFrom returns the bytes of v for writing and the bytes of from for
@@ -78,14 +119,14 @@ func (v View) WriteFrom(from View) (dst, src []byte) {
 	from.touch(false)
 	for v.touch(true) && from.touch(false) { // a wait for one may have evicted the other
 	}
-	return v.data, from.data
+	return v.bytes(), from.bytes()
 }
 
 // CopyFrom copies b to the beginning of the view, as much as fits, and returns
 // the number of bytes. Only the touch takes time; Proc.Copy also takes the time
 // of the copy.
 func (v View) CopyFrom(b []byte) int {
-	n := min(len(b), len(v.data))
+	n := min(len(b), v.n)
 	return copy(v.Slice(0, n).Write(), b)
 }
 
@@ -101,7 +142,7 @@ func (v View) Store(t *host.Thread, b []byte) error {
 // CopyTo copies the beginning of the view to b, up to the shorter length, and
 // returns the number of bytes. Only the touch takes time.
 func (v View) CopyTo(b []byte) int {
-	n := min(len(b), len(v.data))
+	n := min(len(b), v.n)
 	return copy(b, v.Slice(0, n).Read())
 }
 
@@ -109,24 +150,24 @@ func (v View) CopyTo(b []byte) int {
 // no time, and the pages are present when the program begins. Later Raw panics:
 // use Read and Write.
 func (v View) Raw() []byte {
-	if len(v.data) > 0 {
+	if v.n > 0 {
 		v.setUp()
 	}
-	return v.data
+	return v.bytes()
 }
 
 // Lock brings the pages in, keeps them in memory, and does not share them with
 // children (host.Process.DontFork), as a driver does for memory shared with its
 // device. It takes no time. It panics if the process has already waited.
 func (v View) Lock() {
-	if len(v.data) == 0 {
+	if v.n == 0 {
 		return
 	}
 	v.setUp()
 	if v.proc.process != nil {
-		err := v.proc.process.Lock(nil, v.addr, uint64(len(v.data)))
+		err := v.proc.process.Lock(nil, v.addr, uint64(v.n))
 		if err == nil {
-			err = v.proc.process.DontFork(nil, v.addr, uint64(len(v.data)))
+			err = v.proc.process.DontFork(nil, v.addr, uint64(v.n))
 		}
 		if err != nil {
 			panic(segfault{err}) //lint:panic main turns it into the error of the program
@@ -139,10 +180,10 @@ func (v View) Lock() {
 // It returns nil for memory that the process has freed or that ended with it
 // (host.Process.Exit). It panics after Cluster.Close.
 func (v View) Snapshot() []byte {
-	if len(v.data) == 0 {
+	if v.n == 0 {
 		return nil
 	}
-	b, ok := v.proc.memory.Observe(v.addr, uint64(len(v.data)))
+	b, ok := v.proc.memory.Observe(v.addr, uint64(v.n))
 	if !ok && !v.proc.node.cluster.closed {
 		return nil
 	}
@@ -155,10 +196,10 @@ func (v View) Snapshot() []byte {
 // touch makes the bytes accessible to the program and reports whether it had to
 // wait.
 func (v View) touch(write bool) (waited bool) {
-	if len(v.data) == 0 {
+	if v.n == 0 {
 		return false
 	}
-	p, n := v.proc, uint64(len(v.data))
+	p, n := v.proc, uint64(v.n)
 	p.alive()
 	absent := p.memory.Touch(v.addr, n, write)
 	for absent.Count > 0 {
@@ -178,7 +219,7 @@ func (v View) setUp() {
 	if p.begun {
 		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
 	}
-	if err := p.memory.Prepare(v.addr, uint64(len(v.data))); err != nil {
+	if err := p.memory.Prepare(v.addr, uint64(v.n)); err != nil {
 		panic(segfault{err}) //lint:panic main turns it into the error of the program
 	}
 }

@@ -181,7 +181,7 @@ func (a *allreducing) program(r *mpi.Rank) error {
 			a.Operation(r.Proc(), begin)
 		}
 	}
-	if err := experiment.SameBytes("the result", recv.Read(), a.want); err != nil {
+	if err := experiment.SameView("the result", recv, a.want); err != nil {
 		return fmt.Errorf("rank %d: %w", r.Rank(), err)
 	}
 	return nil

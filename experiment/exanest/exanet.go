@@ -304,5 +304,5 @@ func (g *game) rank(r *mpi.Rank, side, other int) error {
 	if side == 0 {
 		g.latency = latency
 	}
-	return experiment.SameBytes("message", got.Read(), g.sent)
+	return experiment.SameView("message", got, g.sent)
 }

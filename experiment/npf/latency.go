@@ -360,7 +360,7 @@ func (w *npfFaults) receives(p *runtime.Proc, lib *rnr.Loaded, runs int) error {
 			return err
 		}
 		if i <= npfWarm {
-			if err := experiment.SameBytes("message", v.Read(), want); err != nil {
+			if err := experiment.SameView("message", v, want); err != nil {
 				return err
 			}
 		}

@@ -113,7 +113,7 @@ func (w bench) accumulateTarget(p *runtime.Proc) error {
 	}
 	w.Latency = p.Now() - start
 	w.Operation(p, start)
-	return experiment.SameBytes("product", array.Read(), want)
+	return experiment.SameView("product", array, want)
 }
 
 // numbers fills b with complex numbers of moderate size.

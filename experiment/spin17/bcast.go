@@ -87,7 +87,7 @@ func (w bench) bcastRank(p *runtime.Proc, message []byte) error {
 	}
 	w.Ended(p.Now())
 	w.LastOperation(p, 0)
-	if err := experiment.SameBytes(fmt.Sprintf("rank %d", p.Rank()), buffer.Read(), message); err != nil {
+	if err := experiment.SameView(fmt.Sprintf("rank %d", p.Rank()), buffer, message); err != nil {
 		return err
 	}
 	if w.Mode == experiment.ModeRDMA {

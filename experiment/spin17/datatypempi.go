@@ -93,5 +93,5 @@ func (v *vectors) compare(memory runtime.View) error {
 			return err
 		}
 	}
-	return experiment.SameBytes("vector", memory.Read(), want)
+	return experiment.SameView("vector", memory, want)
 }

@@ -132,7 +132,7 @@ func (f *failing) arrived(p *runtime.Proc, memory runtime.View) error {
 	f.has[p.Rank()] = true
 	f.Ended(p.Now())
 	f.LastOperation(p, 0)
-	return experiment.SameBytes(fmt.Sprintf("rank %d", p.Rank()), memory.Read(), f.message)
+	return experiment.SameView(fmt.Sprintf("rank %d", p.Rank()), memory, f.message)
 }
 
 // finish checks that every rank that is up has the message.

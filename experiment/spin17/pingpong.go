@@ -81,7 +81,7 @@ func (w bench) pingpongClient(p *runtime.Proc) error {
 	w.Latency = (p.Now() - start) / 2
 	w.OperationOf(2)
 	w.Operation(p, start)
-	return experiment.SameBytes("pong", pong.Read(), sent)
+	return experiment.SameView("pong", pong, sent)
 }
 
 func (w bench) pingpongServer(p *runtime.Proc) error {

@@ -244,7 +244,7 @@ func (s *storing) client(p *runtime.Proc) error {
 	case raid5Write, raid5DegradedWrite:
 		experiment.Pattern(s.want[:s.bytes], s.Seed+1)
 	case raid5Read, raid5DegradedRead:
-		return experiment.SameBytes("memory", memory.Read(), s.want[:s.bytes])
+		return experiment.SameView("memory", memory, s.want[:s.bytes])
 	}
 	return nil
 }

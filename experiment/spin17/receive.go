@@ -123,7 +123,7 @@ func (w *receiving) receive(r *mpi.Rank) error {
 		return err
 	}
 	w.end = r.Now()
-	return experiment.SameBytes("message", memory.Read(), w.sent)
+	return experiment.SameView("message", memory, w.sent)
 }
 
 // ledgerReceive are the rows of sPIN'17 §5.1 that receive answers.

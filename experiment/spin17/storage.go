@@ -304,7 +304,7 @@ func (w *playing) request(client *raid5.Client, i int, memory runtime.View) erro
 		if err := client.Read(at, memory); err != nil {
 			return err
 		}
-		return experiment.SameBytes("memory", memory.Read(), should)
+		return experiment.SameView("memory", memory, should)
 	}
 	experiment.Pattern(memory.Write(), w.Seed+uint64(i)+1)
 	if err := client.Write(at, memory); err != nil {

@@ -8,3 +8,8 @@ const small = 1 << 20
 // Large reports whether Bytes returns a large piece for n bytes, which the
 // caller must free.
 func Large(n int) bool { return n >= small }
+
+// Many is the number of nodes from which a run takes large pieces for all nodes,
+// and has equal bytes once: with fewer nodes the pieces would stay empty. Tests
+// change it, so that small runs do the same.
+var Many = 256

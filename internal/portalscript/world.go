@@ -50,6 +50,18 @@ func (m *memory) Bytes(addr, n uint64, write bool) ([]byte, bool) {
 	return m.bytes[addr : addr+n : addr+n], true
 }
 
+// Store implements portals.Memory.
+func (m *memory) Store(addr uint64, b []byte) int {
+	to, _ := m.Bytes(addr, uint64(len(b)), true)
+	return copy(to, b)
+}
+
+// Accessible implements portals.Memory.
+func (m *memory) Accessible(addr, n uint64, write bool) uint64 {
+	b, _ := m.Bytes(addr, n, write)
+	return uint64(len(b))
+}
+
 // process is one process of the script.
 type process struct {
 	index int

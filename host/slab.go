@@ -1,0 +1,138 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/spinsim/spinsim/internal/lazy"
+	"github.com/spinsim/spinsim/internal/memory"
+	"github.com/spinsim/spinsim/internal/poison"
+)
+
+// Slab is where the address spaces and the NICs of many nodes get their bytes.
+// Large pages of the simulating machine back them, so that the first write to
+// each small page is no fault. Equal bytes exist once: in a broadcast to
+// thousands of nodes the same packets are in all frames and memories, and take
+// the room and the cache lines of one. It is for one goroutine at a time, but
+// others may read the bytes of its pages. The zero value is ready.
+type Slab struct {
+	free []byte
+
+	recent []*Page     // by print: a later page takes the place of another
+	unused [64][]*Page // by the power of two of their capacity
+	fresh  []Page
+	live   poison.Count
+}
+
+// Page is bytes that do not change while somebody uses them.
+type Page struct {
+	bytes []byte
+	uses  int
+	print uint64
+}
+
+// Bytes returns the bytes, only for reading.
+func (p *Page) Bytes() []byte { return p.bytes }
+
+const (
+	slabBytes  = 1 << 25
+	recentBits = 12
+	// PageLeast is the number of bytes from which it pays to look for equal ones:
+	// copies of fewer bytes are cheaper.
+	PageLeast = 1024
+)
+
+// take returns n zeroed bytes.
+func (s *Slab) take(n int) []byte {
+	if s == nil || n > slabBytes/8 {
+		memory.Ask(int64(n))
+		return make([]byte, n)
+	}
+	const line = 64
+	room := (n + line - 1) &^ (line - 1)
+	if room > len(s.free) {
+		memory.Ask(slabBytes)
+		s.free = make([]byte, slabBytes)
+		lazy.Huge(s.free)
+	}
+	b := s.free[:n:n]
+	s.free = s.free[room:]
+	return b
+}
+
+// Keep returns a page with the bytes of b, at least 1, for one more user. If one
+// of the latest pages has them already, it is that page.
+func (s *Slab) Keep(b []byte) *Page {
+	if s.recent == nil {
+		s.recent = make([]*Page, 1<<recentBits)
+	}
+	s.live.Add(1)
+	mark := printOf(b)
+	at := &s.recent[mark>>(64-recentBits)]
+	if p := *at; p != nil && p.print == mark && bytes.Equal(p.bytes, b) {
+		p.uses++
+		return p
+	}
+	p := s.page(len(b))
+	copy(p.bytes, b)
+	p.uses, p.print = 1, mark
+	*at = p
+	return p
+}
+
+// page returns a page with room for n bytes.
+func (s *Slab) page(n int) *Page {
+	class := bits.Len(uint(n - 1))
+	if k := len(s.unused[class]) - 1; k >= 0 {
+		p := s.unused[class][k]
+		s.unused[class] = s.unused[class][:k]
+		p.bytes = p.bytes[:n]
+		return p
+	}
+	if len(s.fresh) == 0 {
+		s.fresh = make([]Page, 64)
+	}
+	p := &s.fresh[0]
+	s.fresh = s.fresh[1:]
+	p.bytes = s.take(1 << class)[:n]
+	return p
+}
+
+// Drop ends one use of a page of the slab. After the last the page may get other
+// bytes.
+func (s *Slab) Drop(p *Page) {
+	s.live.Add(-1)
+	if p.uses--; p.uses > 0 {
+		return
+	}
+	if at := &s.recent[p.print>>(64-recentBits)]; *at == p {
+		*at = nil
+	}
+	if poison.On {
+		poison.Bytes(p.bytes)
+		return
+	}
+	class := bits.Len(uint(cap(p.bytes) - 1))
+	s.unused[class] = append(s.unused[class], p)
+}
+
+// printOf is a number that differs for most different bytes. It looks at few of
+// them: Keep compares the rest.
+func printOf(b []byte) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	mark := uint64(len(b)) * odd
+	if len(b) < 8 {
+		for _, x := range b {
+			mark = (mark ^ uint64(x)) * odd
+		}
+		return mark
+	}
+	const looks = 8
+	step := (len(b) - 8) / (looks - 1)
+	for i := range looks {
+		hi, lo := bits.Mul64(mark^binary.LittleEndian.Uint64(b[i*step:]), odd)
+		mark = hi ^ lo
+	}
+	return mark
+}

@@ -1,0 +1,150 @@
+package host
+
+// written is the content of a range that has no bytes of its own yet: what
+// devices have stored there, in order of addresses. The rest is zeros. Equal
+// pieces exist once in a domain of the run, so that a broadcast of 64 KiB to
+// 65,536 nodes takes 64 KiB and not 4 GiB. The range gets bytes of its own when
+// somebody wants them side by side or changes some of them.
+type written struct {
+	size  uint64
+	parts []part
+}
+
+// part is a piece that a device has stored.
+type part struct {
+	at   uint64 // in the range
+	page *Page
+}
+
+func (p *part) end() uint64 { return p.at + uint64(len(p.page.Bytes())) }
+
+const (
+	// leastWritten is the size from which a new range waits for its bytes.
+	leastWritten = 4 * PageLeast
+	// partsMoved is how far from the end of the list a piece may come. Devices
+	// store mostly in order; a list is no good for the rest.
+	partsMoved = 64
+)
+
+// size is the number of bytes of a range.
+func (r *memoryRange) size() uint64 {
+	if r.written != nil {
+		return r.written.size
+	}
+	return uint64(len(r.data))
+}
+
+// writtenAt returns the range of n bytes at addr if it has no bytes of its own.
+func (a *AddressSpace) writtenAt(addr, n uint64) *memoryRange {
+	if a.unopened == 0 {
+		return nil
+	}
+	i := a.rangeOf(addr)
+	if i < 0 || a.ranges[i].written == nil {
+		return nil
+	}
+	r := &a.ranges[i]
+	if off := addr - r.start; off > r.written.size || n > r.written.size-off {
+		return nil
+	}
+	return r
+}
+
+// open gives a range bytes of its own.
+func (a *AddressSpace) open(r *memoryRange) {
+	w := r.written
+	r.data, r.written = a.slab.take(int(w.size)), nil
+	for i := range w.parts {
+		p := &w.parts[i]
+		copy(r.data[p.at:], p.page.Bytes())
+		a.slab.Drop(p.page)
+	}
+	a.unopened--
+}
+
+// Deposit stores bytes at addr for a device. It returns false if they are not
+// within one range.
+func (a *AddressSpace) Deposit(addr uint64, b []byte) bool {
+	if r := a.writtenAt(addr, uint64(len(b))); r != nil && a.keep(r.written, addr-r.start, b) {
+		return true
+	}
+	to, ok := a.Bytes(addr, uint64(len(b)))
+	copy(to, b)
+	return ok
+}
+
+// keep adds a piece to a range without bytes of its own. It returns false if
+// there is no place for it in the list.
+func (a *AddressSpace) keep(w *written, at uint64, b []byte) bool {
+	end := at + uint64(len(b))
+	if len(b) == 0 || len(b) < PageLeast && end < w.size {
+		return len(b) == 0
+	}
+	i := len(w.parts)
+	for i > 0 && w.parts[i-1].end() > at {
+		if i--; len(w.parts)-i > partsMoved {
+			return false
+		}
+	}
+	if i < len(w.parts) && w.parts[i].at < end {
+		old := w.parts[i]
+		if old.at != at || old.end() != end {
+			return false
+		}
+		w.parts[i].page = a.slab.Keep(b)
+		a.slab.Drop(old.page)
+		return true
+	}
+	w.parts = append(w.parts, part{})
+	copy(w.parts[i+1:], w.parts[i:])
+	w.parts[i] = part{at, a.slab.Keep(b)}
+	return true
+}
+
+// Part returns the memory at addr, 1 to n bytes, for a device that only reads; n
+// is at least 1. It returns fewer than n where they are not side by side, and
+// false if the n bytes are not within one range.
+func (a *AddressSpace) Part(addr, n uint64) ([]byte, bool) {
+	if r := a.writtenAt(addr, n); r != nil {
+		return r.written.part(addr-r.start, n), true
+	}
+	return a.Bytes(addr, n)
+}
+
+// Apart reports whether the n bytes at addr lie in a range without bytes of its
+// own. Deposit and Load move them.
+func (a *AddressSpace) Apart(addr, n uint64) bool { return a.writtenAt(addr, n) != nil }
+
+// Load copies the bytes at addr to b for a device, and returns how many: fewer
+// than all if they are not within one range.
+func (a *AddressSpace) Load(addr uint64, b []byte) (moved int) {
+	for moved < len(b) {
+		part, ok := a.Part(addr+uint64(moved), uint64(len(b)-moved))
+		if !ok {
+			break
+		}
+		moved += copy(b[moved:], part)
+	}
+	return moved
+}
+
+// part returns 1 to n bytes of the content.
+func (w *written) part(at, n uint64) []byte {
+	lo, hi := 0, len(w.parts) // the first part that ends after at
+	for lo < hi {
+		if mid := (lo + hi) / 2; w.parts[mid].end() > at {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	if lo == len(w.parts) {
+		return zeros[:min(n, PageBytes)]
+	}
+	p := &w.parts[lo]
+	if at < p.at {
+		return zeros[:min(n, p.at-at, PageBytes)]
+	}
+	b := p.page.Bytes()[at-p.at:]
+	return b[:min(n, uint64(len(b)))]
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// unwatched is an address space whose programs no guard watches.
+func unwatched() *AddressSpace {
+	a := NewAddressSpace(nil)
+	a.guard.Release()
+	a.guard, a.asks = nil, false
+	return a
+}
+
+// Whatever devices store, load and change, in whatever pieces, and whenever
+// programs look: memory without bytes of its own has the bytes of flat memory.
+// Two processes of a domain share pages, but not their changes.
+func TestWrittenRangesHaveTheirBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var slab Slab
+		n := rapid.IntRange(leastWritten, 4*leastWritten).Draw(t, "size")
+		spaces, flat, addr := make([]*AddressSpace, 2), make([][]byte, 2), make([]uint64, 2)
+		for i := range spaces {
+			spaces[i], flat[i] = unwatched(), make([]byte, n)
+			defer spaces[i].Release()
+			spaces[i].From(&slab)
+			spaces[i].Alloc(100)
+			addr[i] = spaces[i].Alloc(n)
+			spaces[i].Alloc(leastWritten)
+			require.True(t, spaces[i].Apart(addr[i], uint64(n)))
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			i := rapid.IntRange(0, 1).Draw(t, "process")
+			length := rapid.OneOf(rapid.Just(PageLeast), rapid.IntRange(0, 3*PageLeast)).Draw(t, "length")
+			at := rapid.OneOf(rapid.IntRange(0, n-length), rapid.Just((n-length)/PageLeast*PageLeast)).Draw(t, "at")
+			a, piece := addr[i]+uint64(at), flat[i][at:at+length]
+			switch rapid.SampledFrom([]string{"deposit", "deposit", "deposit", "load", "part", "bytes"}).Draw(t, "what") {
+			case "deposit":
+				b := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte") % 4}, length)
+				require.True(t, spaces[i].Deposit(a, b))
+				copy(piece, b)
+				clear(b)
+			case "load":
+				b := make([]byte, length)
+				require.Equal(t, length, spaces[i].Load(a, b))
+				require.Equal(t, piece, b)
+			case "part":
+				b, ok := spaces[i].Part(a, uint64(length))
+				require.True(t, ok)
+				require.Equal(t, length > 0, len(b) > 0)
+				require.Equal(t, piece[:len(b)], b)
+			case "bytes": // a program, or an atomic, that may change them
+				if rapid.IntRange(0, 9).Draw(t, "now") == 0 {
+					b, ok := spaces[i].Bytes(a, uint64(length))
+					require.True(t, ok)
+					require.Equal(t, piece, b)
+					for k := range b {
+						b[k], piece[k] = 9, 9
+					}
+				}
+			}
+		}
+		for i, a := range spaces {
+			require.False(t, a.Deposit(addr[i]+uint64(n)-1, []byte{1, 2}))
+			require.Zero(t, a.Load(addr[i]-8, make([]byte, 9)))
+			require.False(t, a.Apart(addr[i], uint64(n)+1))
+			all := make([]byte, n)
+			require.Equal(t, n, a.Load(addr[i], all))
+			require.Equal(t, flat[i], all)
+			b, ok := a.Bytes(addr[i], uint64(n))
+			require.True(t, ok)
+			require.Equal(t, flat[i], b)
+			require.False(t, a.Apart(addr[i], uint64(n)))
+		}
+		require.Zero(t, slab.live.Live())
+	})
+}
+
+// What devices store in the memories of 1,000 processes is there once.
+func TestEqualMemoriesTakeRoomOnce(t *testing.T) {
+	const size, piece = 1 << 16, 1 << 12
+	var slab Slab
+	message := make([]byte, size)
+	for i := range message {
+		message[i] = byte(i ^ i>>8)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 1000 {
+		a := unwatched()
+		defer a.Release()
+		a.From(&slab)
+		addr := a.Alloc(size)
+		for at := 0; at < size; at += piece {
+			require.True(t, a.Deposit(addr+uint64(at), message[at:at+piece]))
+		}
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2*slabBytes))
+	require.Less(t, slabBytes-len(slab.free), 2*size)
+}
+
+// A device that stores a range piece by piece backwards, or many small pieces,
+// is not slow: the range gets bytes of its own.
+func TestScatteredStoresOpenTheRange(t *testing.T) {
+	var slab Slab
+	for _, back := range []bool{true, false} {
+		a := unwatched()
+		defer a.Release()
+		a.From(&slab)
+		const pieces = 4 * partsMoved
+		addr := a.Alloc(pieces * PageLeast)
+		for i := range pieces {
+			at, n := uint64(i)*PageLeast, PageLeast
+			if back {
+				at = uint64(pieces-1-i) * PageLeast
+			} else {
+				n = 8
+			}
+			require.True(t, a.Deposit(addr+at, make([]byte, n)))
+		}
+		require.False(t, a.Apart(addr, 1))
+	}
+}
