@@ -45,6 +45,11 @@ func TestSameView(t *testing.T) {
 				v.Write()[12_345] ^= 1
 				require.NoError(t, SameView("all", v.Slice(0, len(sent)), other))
 				require.Equal(t, -1, v.Slice(7, 7).Differs(nil))
+				filled := p.Alloc(10_000)
+				filled.Fill(func(at int, piece []byte) { copy(piece, sent[at:]) })
+				require.NoError(t, SameView("filled", filled, sent[:10_000]))
+				filled.Slice(8192, 10_000).Discard()
+				require.NoError(t, SameView("kept", filled.Slice(0, 8192), sent[:8192]))
 				require.Panics(t, func() { v.Slice(2, 1) })
 				require.Panics(t, func() { v.Slice(0, v.Len()+1) })
 				return nil

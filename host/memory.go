@@ -41,7 +41,8 @@ type AddressSpace struct {
 	parked  []*passage   // device accesses that wait for a bank
 	large   [][]byte     // memory of the simulating computer to give back
 	slab    *Slab        // nil: each range is allocated by itself
-	_       [48]byte     // pads to a multiple of a cache line
+	offered *Page        // the next Deposit is perhaps of its bytes
+	_       [40]byte     // pads to a multiple of a cache line
 }
 
 // From makes later allocations come from a slab.

@@ -23,6 +23,7 @@ type Slab struct {
 	unused [64][]*Page // by the power of two of their capacity
 	fresh  []Page
 	live   poison.Count
+	pieces []byte // buffer of Take
 }
 
 // Page is bytes that do not change while somebody uses them.
@@ -30,6 +31,7 @@ type Page struct {
 	bytes []byte
 	uses  int
 	print uint64
+	home  *Slab
 }
 
 // Bytes returns the bytes, only for reading.
@@ -76,8 +78,19 @@ func (s *Slab) Keep(b []byte) *Page {
 	}
 	p := s.page(len(b))
 	copy(p.bytes, b)
-	p.uses, p.print = 1, mark
+	p.uses, p.print, p.home = 1, mark, s
 	*at = p
+	return p
+}
+
+// share is Keep without a copy, if page p holds b and is of this slab. p may be
+// nil.
+func (s *Slab) share(b []byte, p *Page) *Page {
+	if p == nil || p.home != s || len(b) != len(p.bytes) || &b[0] != &p.bytes[0] {
+		return s.Keep(b)
+	}
+	s.live.Add(1)
+	p.uses++
 	return p
 }
 

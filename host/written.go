@@ -1,5 +1,7 @@
 package host
 
+import "slices"
+
 // written is the content of a range that has no bytes of its own yet: what
 // devices have stored there, in order of addresses. The rest is zeros. Equal
 // pieces exist once in a domain of the run, so that a broadcast of 64 KiB to
@@ -65,12 +67,57 @@ func (a *AddressSpace) open(r *memoryRange) {
 // Deposit stores bytes at addr for a device. It returns false if they are not
 // within one range.
 func (a *AddressSpace) Deposit(addr uint64, b []byte) bool {
-	if r := a.writtenAt(addr, uint64(len(b))); r != nil && a.keep(r.written, addr-r.start, b) {
+	r := a.writtenAt(addr, uint64(len(b)))
+	kept := r != nil && a.keep(r.written, addr-r.start, b)
+	if a.offered = nil; kept {
 		return true
 	}
 	to, ok := a.Bytes(addr, uint64(len(b)))
 	copy(to, b)
 	return ok
+}
+
+// Offer lets the next Deposit share page p, if that holds the bytes.
+func (a *AddressSpace) Offer(p *Page) { a.offered = p }
+
+// Keeps reports whether Take can be called.
+func (a *AddressSpace) Keeps() bool { return a.slab != nil }
+
+// Take returns the n bytes at addr, at least 1, for a device that reads them: a
+// page for one more user. It returns false if they are not within one range.
+func (a *AddressSpace) Take(addr, n uint64) (*Page, bool) {
+	r := a.writtenAt(addr, n)
+	if r == nil {
+		b, ok := a.Bytes(addr, n)
+		if !ok {
+			return nil, false
+		}
+		return a.slab.Keep(b), true
+	}
+	at := addr - r.start
+	if p := r.written.find(at); p != nil && p.at == at && p.end() == at+n {
+		return a.slab.share(p.page.Bytes(), p.page), true
+	}
+	a.slab.pieces = slices.Grow(a.slab.pieces[:0], int(n))[:n]
+	a.Load(addr, a.slab.pieces)
+	return a.slab.Keep(a.slab.pieces), true
+}
+
+// Discard says that nobody needs the n bytes at addr any more. What they are
+// then is not defined.
+func (a *AddressSpace) Discard(addr, n uint64) {
+	r := a.writtenAt(addr, n)
+	if r == nil {
+		return
+	}
+	w, at := r.written, addr-r.start
+	w.parts = slices.DeleteFunc(w.parts, func(p part) bool {
+		if p.at < at || p.end() > at+n {
+			return false
+		}
+		a.slab.Drop(p.page)
+		return true
+	})
 }
 
 // keep adds a piece to a range without bytes of its own. It returns false if
@@ -91,13 +138,13 @@ func (a *AddressSpace) keep(w *written, at uint64, b []byte) bool {
 		if old.at != at || old.end() != end {
 			return false
 		}
-		w.parts[i].page = a.slab.Keep(b)
+		w.parts[i].page = a.slab.share(b, a.offered)
 		a.slab.Drop(old.page)
 		return true
 	}
 	w.parts = append(w.parts, part{})
 	copy(w.parts[i+1:], w.parts[i:])
-	w.parts[i] = part{at, a.slab.Keep(b)}
+	w.parts[i] = part{at, a.slab.share(b, a.offered)}
 	return true
 }
 
@@ -128,9 +175,9 @@ func (a *AddressSpace) Load(addr uint64, b []byte) (moved int) {
 	return moved
 }
 
-// part returns 1 to n bytes of the content.
-func (w *written) part(at, n uint64) []byte {
-	lo, hi := 0, len(w.parts) // the first part that ends after at
+// find returns the first part that ends after at; nil: there is none.
+func (w *written) find(at uint64) *part {
+	lo, hi := 0, len(w.parts)
 	for lo < hi {
 		if mid := (lo + hi) / 2; w.parts[mid].end() > at {
 			hi = mid
@@ -139,10 +186,18 @@ func (w *written) part(at, n uint64) []byte {
 		}
 	}
 	if lo == len(w.parts) {
-		return zeros[:min(n, PageBytes)]
+		return nil
 	}
-	p := &w.parts[lo]
-	if at < p.at {
+	return &w.parts[lo]
+}
+
+// part returns 1 to n bytes of the content.
+func (w *written) part(at, n uint64) []byte {
+	p := w.find(at)
+	switch {
+	case p == nil:
+		return zeros[:min(n, PageBytes)]
+	case at < p.at:
 		return zeros[:min(n, p.at-at, PageBytes)]
 	}
 	b := p.page.Bytes()[at-p.at:]

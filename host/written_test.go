@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/internal/poison"
 )
 
 // unwatched is an address space whose programs no guard watches.
@@ -125,5 +127,91 @@ func TestScatteredStoresOpenTheRange(t *testing.T) {
 			require.True(t, a.Deposit(addr+at, make([]byte, n)))
 		}
 		require.False(t, a.Apart(addr, 1))
+	}
+}
+
+// A device that reads takes pages. They keep their bytes while it has them,
+// whatever happens to the memory, and go to the memory of the target without a
+// copy if both are of one slab.
+func TestTakenPagesKeepTheirBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slabs := make([]Slab, 2)
+		const n = 8 * PageLeast
+		source, target := unwatched(), unwatched()
+		defer source.Release()
+		defer target.Release()
+		source.From(&slabs[0])
+		target.From(&slabs[rapid.IntRange(0, 1).Draw(t, "slab of the target")])
+		from, to := source.Alloc(n), target.Alloc(n)
+		type taken struct {
+			page *Page
+			want []byte
+		}
+		var all []taken
+		for i := range rapid.IntRange(1, 30).Draw(t, "steps") {
+			at := uint64(rapid.IntRange(0, 13).Draw(t, "at") * PageLeast / 2)
+			switch rapid.SampledFrom([]string{"write", "take", "send", "discard", "open"}).Draw(t, "what") {
+			case "write":
+				require.True(t, source.Deposit(from+at, bytes.Repeat([]byte{byte(i)}, PageLeast)))
+			case "take":
+				p, ok := source.Take(from+at, PageLeast)
+				require.True(t, ok)
+				want := make([]byte, PageLeast)
+				source.Load(from+at, want)
+				all = append(all, taken{p, want})
+			case "send":
+				if len(all) > 0 {
+					x := all[len(all)-1]
+					target.Offer(x.page)
+					require.True(t, target.Deposit(to+at, x.page.Bytes()))
+					got := make([]byte, PageLeast)
+					target.Load(to+at, got)
+					require.Equal(t, x.want, got)
+				}
+			case "discard":
+				source.Discard(from+at, PageLeast)
+			case "open":
+				if rapid.IntRange(0, 4).Draw(t, "now") == 0 {
+					b, _ := source.Bytes(from, n)
+					b[at]++
+				}
+			}
+			for _, x := range all {
+				require.Equal(t, x.want, x.page.Bytes())
+			}
+		}
+		_, ok := source.Take(from+n-1, 2)
+		require.False(t, ok)
+		for _, x := range all {
+			slabs[0].Drop(x.page)
+		}
+		for i, a := range []*AddressSpace{source, target} {
+			a.Bytes([]uint64{from, to}[i], n) // gives back the pages of the range
+		}
+		require.Zero(t, slabs[0].live.Live()+slabs[1].live.Live())
+	})
+}
+
+// Memory, frame and memory: one page of the slab.
+func TestOfferedPagesAreNotCopied(t *testing.T) {
+	var slab Slab
+	a, b := unwatched(), unwatched()
+	defer a.Release()
+	defer b.Release()
+	a.From(&slab)
+	b.From(&slab)
+	from, to := a.Alloc(8*PageLeast), b.Alloc(8*PageLeast)
+	require.True(t, a.Deposit(from, bytes.Repeat([]byte{7}, PageLeast)))
+	p, _ := a.Take(from, PageLeast)
+	clear(slab.recent) // others have come since
+	b.Offer(p)
+	require.True(t, b.Deposit(to, p.Bytes()))
+	same, _ := b.Part(to, PageLeast)
+	require.Same(t, &p.Bytes()[0], &same[0])
+	b.Discard(to, PageLeast)
+	a.Discard(from, PageLeast)
+	slab.Drop(p)
+	if !poison.On {
+		require.Same(t, p, slab.Keep(make([]byte, PageLeast)), "the page is free again")
 	}
 }

@@ -116,7 +116,7 @@ func (e *env) offeredTwice(in *inbound) {
 
 // userHeader is how many bytes of the user header the header handler is given:
 // only those in the first packet.
-func (in *inbound) userHeader() int { return min(int(in.skip), len(in.frame.Data), in.frame.MTU) }
+func (in *inbound) userHeader() int { return min(int(in.skip), in.frame.Length, in.frame.MTU) }
 
 // undealt is how many bytes of packet i lie behind the user header.
 func (in *inbound) undealt(i int) int {
@@ -132,7 +132,7 @@ func (e *env) unsent(f fate, n int) {
 
 // over checks and closes the count of a message that ends at its target.
 func (e *env) over(in *inbound) {
-	if f := in.frame; in.settled != uint32(len(f.Data)) {
+	if f := in.frame; in.settled != uint32(f.Length) {
 		e.report.vanish(e, in)
 	}
 	e.core.releaseInbound(in)
@@ -164,7 +164,7 @@ func (r *Report) vanish(e *env, in *inbound) {
 		return
 	}
 	f := in.frame
-	r.first = &VanishedError{Message: LostMessage{Rank: int(e.rank), At: e.now(), Number: f.Number, Bytes: uint64(in.settled), Length: uint64(len(f.Data))}}
+	r.first = &VanishedError{Message: LostMessage{Rank: int(e.rank), At: e.now(), Number: f.Number, Bytes: uint64(in.settled), Length: uint64(f.Length)}}
 	r.first.Message.OfHeader(&f.Header)
 }
 

@@ -10,7 +10,7 @@ import "github.com/spinsim/spinsim/portals"
 // datagrams makes each packet of the message a separate message, if is.
 func (o *outgoing) datagrams(is bool) {
 	if is {
-		o.frame.Datagram, o.frame.Whole = true, len(o.frame.Data)
+		o.frame.Datagram, o.frame.Whole = true, o.frame.Length
 		o.single = o.frame.Packets > 1
 	}
 }

@@ -87,7 +87,7 @@ func (d *deposit) packet(in *inbound, i int) {
 			d.write(in, i, to-from)
 		}
 	case phaseAnswer:
-		taken, beyond := d.waiters.answered(in.d.Cookie(), from, in.frame.Data[from:to], in.d.MLength)
+		taken, beyond := d.waiters.answered(in.d.Cookie(), from, in.frame.part(from, to), in.d.MLength)
 		d.settle(in, answered, taken)
 		d.settle(in, truncated, beyond)
 	case phaseDiscard:
@@ -177,7 +177,10 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	from, to := in.clip(in.frame.Span(a.Index))
 	d.landing -= int64(to - from)
 	if s == host.OK {
-		n, whole := in.iface.Port.Write(in.d, uint64(from-int(in.skip)), in.frame.Data[from:to])
+		if len(in.frame.pages) > 0 {
+			in.iface.Space.Offer(in.frame.pages[a.Index])
+		}
+		n, whole := in.iface.Port.Write(in.d, uint64(from-int(in.skip)), in.frame.part(from, to))
 		where := deposited
 		if a.Ignored() {
 			where = ignored

@@ -21,9 +21,10 @@ type Frame struct {
 	mark poison.Mark
 
 	// Every packet needs these, so they lie side by side:
-	Data    []byte
-	Packets int // at least 1
-	MTU     int // bytes of every packet except the last
+	Data    []byte // nil: each packet has a page; see part
+	Length  int    // of the payload, bytes
+	Packets int    // at least 1
+	MTU     int    // bytes of every packet except the last
 	// how many packets at the end come without data, because the source could
 	// not read it
 	Unread         int
@@ -42,15 +43,34 @@ type Frame struct {
 	// number of the message on the way from its source to its target, from 1;
 	// only where the network may bring a packet twice
 	Nth  uint64
-	home *Core      // it was taken from there
-	page *host.Page // that Data is; nil: it is a buffer of home
-	_    [8]byte
+	home *Core // it was taken from there
+	// of home's slab: the payload, by packet. Data is the bytes of the only one,
+	// or nil. Without pages Data is a buffer of home.
+	pages []*host.Page
+	_     [48]byte
 }
 
 // Span returns where packet i lies in the payload.
 func (f *Frame) Span(i int) (from, to int) {
 	from = i * f.MTU
-	return from, min(from+f.MTU, len(f.Data))
+	return from, min(from+f.MTU, f.Length)
+}
+
+// takes reports whether the payload is b itself.
+func (f *Frame) takes(b []byte) bool {
+	return len(b) > 0 && len(f.Data) > 0 && &b[0] == &f.Data[0]
+}
+
+// part returns bytes of the payload that lie in one packet.
+func (f *Frame) part(from, to int) []byte {
+	if f.Data != nil {
+		return f.Data[from:to]
+	}
+	if from >= to {
+		return nil
+	}
+	i := from / f.MTU
+	return f.pages[i].Bytes()[from-i*f.MTU : to-i*f.MTU]
 }
 
 func (f *Frame) carries(i int) bool { return i < f.Packets-f.Unread }
@@ -102,6 +122,7 @@ type Core struct {
 	buffers  [bufferClasses][][]byte
 	inUse    poison.Buffers
 	held     poison.Count // pages
+	scratch  []byte       // buffer of transmit.load
 	unique   bool         // frames are not reused
 	used     used.Set
 
@@ -159,7 +180,7 @@ func (c *Core) frameFor(n, mtu int) *Frame {
 	}
 	f := c.frames.take()
 	f.home = c
-	f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
+	f.Length, f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = n, mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
 	return f
 }
 
@@ -172,8 +193,15 @@ func (c *Core) releaseFrame(f *Frame) {
 		c.frames.live.Add(-1)
 		return
 	}
-	c.drop(f.Data, f.page)
-	f.Data, f.page = nil, nil
+	if len(f.pages) == 0 {
+		c.releaseBuffer(f.Data)
+	}
+	for _, p := range f.pages {
+		if p != nil { // it could be read
+			c.drop(nil, p)
+		}
+	}
+	f.Data, f.pages = nil, f.pages[:0]
 	if f.mark.Release("a frame"); poison.On {
 		*f = Frame{mark: f.mark, home: f.home, Packets: -1, Target: -1}
 	}

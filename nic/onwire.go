@@ -34,10 +34,10 @@ func (w *WirePacket) Data() []byte {
 	}
 	from, to := f.Span(w.Index)
 	if f.Datagram {
-		from, to = 0, len(f.Data)
+		from, to = 0, f.Length
 	}
-	if from > to || to > len(f.Data) {
+	if from > to || to > f.Length {
 		return nil
 	}
-	return f.Data[from:to]
+	return f.part(from, to)
 }

@@ -93,7 +93,8 @@ func TestReceiveFindsEachPacketOnce(t *testing.T) {
 		for number := range uint64(rapid.IntRange(1, 10).Draw(t, "messages")) {
 			kind := rapid.SampledFrom([]portals.OpKind{portals.OpPut, portals.OpGet, portals.OpReply, portals.OpAck}).Draw(t, "kind")
 			n := rapid.IntRange(1, 10).Draw(t, "packets")
-			f := &Frame{Header: portals.Header{Kind: kind}, Data: make([]byte, 64*n-rapid.IntRange(0, 63).Draw(t, "short")), MTU: 64, Packets: n, Source: int32(rapid.IntRange(1, 2).Draw(t, "source")), Number: number + 1}
+			length := 64*n - rapid.IntRange(0, 63).Draw(t, "short")
+			f := &Frame{Header: portals.Header{Kind: kind}, Data: make([]byte, length), Length: length, MTU: 64, Packets: n, Source: int32(rapid.IntRange(1, 2).Draw(t, "source")), Number: number + 1}
 			for i := range n {
 				all = append(all, arrival{f: f, i: i})
 			}
@@ -175,7 +176,7 @@ func TestReceiveEndsWhatIsGivenUp(t *testing.T) {
 			source := int32(rapid.IntRange(1, 2).Draw(t, "source"))
 			n := rapid.IntRange(1, 6).Draw(t, "packets")
 			came := rapid.IntRange(1, n).Draw(t, "came")
-			f := &Frame{Data: make([]byte, 64*n), MTU: 64, Packets: n, Source: source, Number: number + 1}
+			f := &Frame{Data: make([]byte, 64*n), Length: 64 * n, MTU: 64, Packets: n, Source: source, Number: number + 1}
 			for i := range came {
 				now += sim.Time(rapid.IntRange(0, 30).Draw(t, "pause")) * sim.Nanosecond
 				x.r.post(now, kindComes, uint64(i), f)

@@ -63,7 +63,7 @@ func (d *act) ended(r *run) hpu.Outcome {
 func writeHeader(r *run, in *inbound) (user, bytes int) {
 	f, h, d := in.frame, &in.frame.Header, in.d
 	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
-	user = copy(mem[r.ctx.PacketAddr():], f.Data[:in.userHeader()])
+	user = copy(mem[r.ctx.PacketAddr():], f.part(0, in.userHeader()))
 	rec := mem[base : base+hpu.HeaderSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], recordType(f))
@@ -96,7 +96,7 @@ func (in *inbound) lastPacket() int { return (max(int(in.d.MLength), 1) - 1) / i
 func writeWhole(r *run, in *inbound, i int) (bytes int) {
 	from, to := in.frame.Span(i)
 	to = min(to, int(in.d.MLength))
-	return copy(r.ctx.Program().Memory()[r.ctx.PacketAddr():], in.frame.Data[min(from, to):to])
+	return copy(r.ctx.Program().Memory()[r.ctx.PacketAddr():], in.frame.part(min(from, to), to))
 }
 
 // recordType is the number of a request in docs/abi.md.
@@ -117,7 +117,7 @@ func writePayload(r *run, in *inbound) (bytes int) {
 		to = from
 	}
 	base, packet, mem := r.ctx.ArgsAddr(), r.ctx.PacketAddr(), r.ctx.Program().Memory()
-	bytes = copy(mem[packet:], in.frame.Data[from:to])
+	bytes = copy(mem[packet:], in.frame.part(from, to))
 	rec := mem[base : base+hpu.PayloadSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], packet)

@@ -77,7 +77,7 @@ func newTransports(t require.TestingT, nodes int, spec TransportSpec) *transport
 
 // frame is a message of so many packets from node to node.
 func (x *transports) frame(from, to int32, number uint64, packets int) *Frame {
-	return &Frame{Data: make([]byte, 64*packets), MTU: 64, Packets: packets, Source: from, Target: to, Number: number}
+	return &Frame{Data: make([]byte, 64*packets), Length: 64 * packets, MTU: 64, Packets: packets, Source: from, Target: to, Number: number}
 }
 
 // sends has transmit hand packet i of a message to the stage at a time.

@@ -66,7 +66,7 @@ func newStage(t rapid.TB, spec HPUSpec, pools Pools) *stage {
 // its completion handler, are to run.
 func (x *stage) message(packets int, completes bool) *inbound {
 	return &inbound{delivered: delivered{
-		frame: &Frame{Data: make([]byte, 64*packets), MTU: 64, Packets: packets}, d: &portals.Delivery{MLength: uint64(64 * packets)},
+		frame: &Frame{Data: make([]byte, 64*packets), Length: 64 * packets, MTU: 64, Packets: packets}, d: &portals.Delivery{MLength: uint64(64 * packets)},
 		phase: phaseHandlers, left: int32(packets), completes: completes, handlers: &installed{memory: &Memory{name: "script"}},
 	}}
 }

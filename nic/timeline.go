@@ -82,7 +82,7 @@ func (t *timeline) match(in *inbound, from, to sim.Time) {
 		return
 	}
 	t.t.Span(t.nic, "match "+in.frame.Header.Kind.String(), from, to, in.frame.Flow(),
-		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(len(in.frame.Data))}, matchBits(in.frame), cause(in.frame))
+		sim.Arg{Key: "from", Num: int64(in.frame.Header.Initiator.NID)}, sim.Arg{Key: "bytes", Num: int64(in.frame.Length)}, matchBits(in.frame), cause(in.frame))
 }
 
 // finished marks when the events of a message become visible to the host.

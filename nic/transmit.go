@@ -3,6 +3,7 @@ package nic
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
@@ -158,12 +159,19 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op, by *issue) *outgoing {
 		mtu -= mtu % op.Header.Type.Size() // no element lies in two packets
 	}
 	o := t.core.outgoing()
-	if by != nil && by.data != nil {
-		o.frame = t.number(t.core.frameFor(length, mtu))
-		o.frame.Data, o.frame.page = by.data, by.page
+	f := t.number(t.core.frameFor(length, mtu))
+	o.frame = f
+	switch {
+	case by != nil && by.data != nil:
+		if f.Data = by.data; by.page != nil {
+			f.pages = append(f.pages, by.page)
+		}
 		by.data, by.page = nil, nil
-	} else {
-		o.frame = t.number(t.core.frame(length, mtu))
+	case ni.Space.Keeps() && op.Inline() == nil && min(length, mtu) >= host.PageLeast:
+		f.pages = slices.Grow(f.pages, f.Packets)[:f.Packets]
+		clear(f.pages)
+	case length > 0:
+		f.Data = t.core.buffer(length)
 	}
 	o.frame.Header, o.frame.cause = op.Header, op.Cause
 	o.frame.Target = int32(op.Header.Target.NID)
@@ -189,13 +197,13 @@ func (t *transmit) start(o *outgoing) {
 		return
 	}
 	device := o.device
-	if len(f.Data) == 0 {
+	if f.Length == 0 {
 		t.dataRead(o)
 		t.next.send(packet{f, 0, device})
 		return
 	}
 	if inline := o.op.Inline(); inline != nil {
-		if &f.Data[0] != &inline[0] {
+		if !f.takes(inline) {
 			copy(f.Data, inline)
 		}
 		t.dataRead(o)
@@ -212,18 +220,18 @@ func (t *transmit) start(o *outgoing) {
 func (t *transmit) fetch(o *outgoing) {
 	t.behind[o.frame.Target]++
 	t.fetched++
-	t.fetching += int64(len(o.frame.Data))
+	t.fetching += int64(o.frame.Length)
 	a := &o.access
 	fetched := o.op.Inline() == nil
 	if fetched {
 		a.Space = o.iface.Space
-		if addr, n := o.Place(nil, 0); n == len(o.frame.Data) {
+		if addr, n := o.Place(nil, 0); n == o.frame.Length {
 			a.Addr = addr
 		} else {
 			a.Places = o
 		}
 	}
-	a.Length, a.Piece, a.Order = len(o.frame.Data), o.frame.MTU, o.iface.lineOf(forRequests, o.frame.Target)
+	a.Length, a.Piece, a.Order = o.frame.Length, o.frame.MTU, o.iface.lineOf(forRequests, o.frame.Target)
 	if o.frame.Header.Kind == portals.OpReply {
 		a.Order = o.iface.lineOf(forAnswers, o.frame.Target)
 		t.core.used.AddIf(fetched, used.Ordered)
@@ -238,7 +246,7 @@ func (t *transmit) fetch(o *outgoing) {
 // Place returns where the payload of an operation lies; it implements
 // host.Places.
 func (o *outgoing) Place(_ *host.Access, off int) (addr uint64, n int) {
-	it := o.op.Segments(uint64(off), uint64(len(o.frame.Data)-off))
+	it := o.op.Segments(uint64(off), uint64(o.frame.Length-off))
 	addr, k, _ := it.Next()
 	return addr, int(k)
 }
@@ -273,7 +281,7 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 		t.pieceAlone(o, i, from, to)
 		return
 	}
-	if !o.iface.Port.Read(o.op, uint64(from), f.Data[from:to]) {
+	if !t.load(o, i, from, to) {
 		t.missing(o, i, loss{cause: noMemory})
 	}
 	last, device := i+1 == f.Packets, o.device
@@ -287,26 +295,53 @@ func (t *transmit) pieceRead(o *outgoing, i int) {
 	}
 }
 
+// load reads the data of packet i from memory. It returns false if it cannot.
+func (t *transmit) load(o *outgoing, i, from, to int) bool {
+	f := o.frame
+	switch {
+	case f.takes(o.op.Inline()):
+		return true
+	case len(f.pages) == 0:
+		return o.iface.Port.Read(o.op, uint64(from), f.Data[from:to])
+	}
+	var page *host.Page
+	var ok bool
+	if addr, n := o.Place(nil, from); n >= to-from {
+		page, ok = o.iface.Space.Take(addr, uint64(to-from))
+	} else {
+		t.core.scratch = slices.Grow(t.core.scratch[:0], to-from)[:to-from]
+		if ok = o.iface.Port.Read(o.op, uint64(from), t.core.scratch); ok {
+			page = t.core.Slab.Keep(t.core.scratch)
+		}
+	}
+	if f.pages[i] = page; ok {
+		t.core.held.Add(1)
+	}
+	return ok
+}
+
 // missing notes that a message has no data from packet i on. The packets
 // themselves tell the receiver, which does not use their data.
 func (t *transmit) missing(o *outgoing, i int, why loss) {
 	f := o.frame
 	from, _ := f.Span(i)
-	clear(f.Data[from:])
+	if f.Data != nil {
+		clear(f.Data[from:])
+	}
 	if o.fail != portals.NIOK {
 		return
 	}
 	o.fail = portals.NISegv
 	f.Unread = f.Packets - i
 	o.lost = why
-	o.lost.at, o.lost.packets, o.lost.bytes = t.now(), f.Packets-i, uint64(len(f.Data)-from)
+	o.lost.at, o.lost.packets, o.lost.bytes = t.now(), f.Packets-i, uint64(f.Length-from)
 	o.lost.address, _ = o.Place(nil, from)
 	t.unread += int64(o.lost.packets)
 	if f.Datagram {
 		return
 	}
 	t.report.lost(t.env, &f.Header, &LostMessage{
-		At: o.lost.at, Packets: o.lost.packets, Of: f.Packets, Bytes: o.lost.bytes, Length: uint64(len(f.Data)), Cause: t.describe(&o.lost),
+		At: o.lost.at, Packets: o.lost.packets, Of: f.Packets, Bytes: o.lost.bytes, Length: uint64(f.Length), Cause: t.describe(&o.lost),
 	})
 }
 
@@ -318,9 +353,9 @@ func (t *transmit) unreadable(o *outgoing, i int, s host.Status) {
 	t.bus.Drop(&o.access)
 	device := o.device
 	from, _ := f.Span(i)
-	t.fetching -= int64(len(f.Data) - from)
+	t.fetching -= int64(f.Length - from)
 	if f.Datagram {
-		t.unsent(unreadable, len(f.Data)-from)
+		t.unsent(unreadable, f.Length-from)
 	}
 	for ; i < f.Packets && !f.Datagram; i++ {
 		t.next.send(packet{f, i, device})

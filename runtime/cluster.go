@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -116,6 +117,13 @@ type domain struct {
 	core     nic.Core
 	spare    portals.Spare
 	slab     host.Slab
+	piece    []byte // buffer of View.Fill
+}
+
+// room returns n bytes until the next call.
+func (d *domain) room(n int) []byte {
+	d.piece = slices.Grow(d.piece[:0], n)[:n]
+	return d.piece
 }
 
 type codeKey struct {

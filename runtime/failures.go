@@ -98,7 +98,7 @@ func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 				what = "damaged"
 			}
 			m := nic.LostMessage{
-				Rank: int(p.Dst), At: l.At, Number: f.Number, Of: f.Packets, Length: uint64(len(f.Data)),
+				Rank: int(p.Dst), At: l.At, Number: f.Number, Of: f.Packets, Length: uint64(f.Length),
 				Brief: fmt.Sprintf("packet %d of %d of message %d of rank %d was %s on %s at %v", p.Seq+1, f.Packets, f.Number, p.Src, what, l.Link, l.At),
 			}
 			m.Cause = fmt.Sprintf("%s (%s, fabric.faults)", m.Brief, l.Cause)

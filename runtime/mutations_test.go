@@ -20,20 +20,20 @@ var (
 // mutations are mistakes that lose a byte, a packet or a message: file, what
 // stands there once, what is planted instead.
 var mutations = [][3]string{
-	{"nic/frame.go", "return from, min(from+f.MTU, len(f.Data))", "return from, min(from+f.MTU, len(f.Data)-len(f.Data)%2)"},
+	{"nic/frame.go", "return from, min(from+f.MTU, f.Length)", "return from, min(from+f.MTU, f.Length-f.Length%2)"},
 	{"nic/transmit.go", "if !f.Datagram || o.fail == portals.NIOK {", "if last && i > 0 {\n} else if !f.Datagram || o.fail == portals.NIOK {"},
 	{"nic/link.go", "Bytes: d.bytes, Seq: d.seq,", "Bytes: d.bytes - d.bytes&1, Seq: d.seq,"},
 	{"nic/link.go", "if l.known == nil ||", "if p.Seq == 2 {\nreturn\n}\nif l.known == nil ||"},
 	{"nic/link.go", "\t\tl.launch(d)\n\t\treturn\n", "if d.seq == 1 {\nreturn\n}\nl.launch(d)\nreturn\n"},
 	{"nic/receive.go", "for _, k := range in.held {", "for _, k := range in.held[1:] {"},
 	{"nic/receive.go", "r.post(at, kindPacket, uint64(i), in)", "if i != 2 {\nr.post(at, kindPacket, uint64(i), in)\n}"},
-	{"nic/deposit.go", "in.frame.Data[from:to])\n\t\twhere", "in.frame.Data[from:to-1])\n\t\twhere"},
+	{"nic/deposit.go", "in.frame.part(from, to))\n\t\twhere", "in.frame.part(from, to-1))\n\t\twhere"},
 	{"nic/deposit.go", "max(from, int(in.skip)), min(to, int(in.d.MLength))", "max(from, int(in.skip)), min(to, int(in.d.MLength)-1)"},
 	{"nic/deposit.go", "in.clip(from, to); from < to {", "in.clip(from, to); from+1 < to {"},
 	{"nic/schedule.go", "} else if s.admit(in, i) {", "} else if i == 1 {\ns.dealt(in)\n} else if s.admit(in, i) {"},
 	{"nic/schedule.go", "for _, i := range waiting {", "for _, i := range waiting[1:] {"},
 	{"nic/schedule.go", "in.skip = int32(min(h.userHeader, d.MLength))", "in.skip = int32(min(h.userHeader, d.MLength)) + 1"},
-	{"nic/record.go", "bytes = copy(mem[packet:], in.frame.Data[from:to])", "bytes = copy(mem[packet:], in.frame.Data[from:to-1])"},
+	{"nic/record.go", "bytes = copy(mem[packet:], in.frame.part(from, to))", "bytes = copy(mem[packet:], in.frame.part(from, to-1))"},
 	{"nic/dma.go", "n := copy(seg, rest)", "n := copy(seg, rest[:len(rest)-1])"},
 	{"nic/dma.go", "n := copy(to, seg)", "n := copy(to, seg[:len(seg)-1])"},
 	{"nic/answers.go", "data[:k]), len(data) - k", "data[:k-1]), len(data) - k"},

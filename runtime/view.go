@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"runtime"
 	"runtime/debug"
 
@@ -82,28 +83,65 @@ func (v View) Read() []byte {
 }
 
 // Differs returns the first offset at which the view differs from want, which
-// has the same length, or -1. It is a Read for comparison only: it is cheaper
-// for memory that a device has written, and that the program does not use.
+// has the same length, or -1. It reads as Parts does.
 func (v View) Differs(want []byte) int {
-	v.touch(false)
 	if len(want) != v.n {
 		panic(fmt.Sprintf("runtime: comparison of %d bytes with a view of %d", len(want), v.n)) //lint:panic programmer's mistake
 	}
-	for at := 0; at < v.n; {
-		part := v.data
-		if part == nil {
-			part, _ = v.proc.memory.Part(v.addr+uint64(at), uint64(v.n-at))
+	for at, part := range v.Parts() {
+		if bytes.Equal(part, want[at:at+len(part)]) {
+			continue
 		}
-		if !bytes.Equal(part, want[at:at+len(part)]) {
-			for i, b := range part {
-				if b != want[at+i] {
-					return at + i
-				}
+		for i, b := range part {
+			if b != want[at+i] {
+				return at + i
 			}
 		}
-		at += len(part)
 	}
 	return -1
+}
+
+// Parts is Read, piece by piece, with the offset of each. It is cheaper for
+// memory that a device has written, and that the program does not use.
+func (v View) Parts() iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		v.touch(false)
+		for at := 0; at < v.n; {
+			part := v.data
+			if part == nil {
+				part, _ = v.proc.memory.Part(v.addr+uint64(at), uint64(v.n-at))
+			}
+			if !yield(at, part) {
+				return
+			}
+			at += len(part)
+		}
+	}
+}
+
+// Fill is Write, piece by piece: f sets all bytes of each piece, which begins at
+// a multiple of 8 in the view. It is cheaper for memory that only a device reads.
+func (v View) Fill(f func(at int, piece []byte)) {
+	v.touch(true)
+	mtu := int(v.proc.node.cluster.profile.Fabric.MTU)
+	if v.data != nil || mtu < host.PageLeast || mtu%8 != 0 {
+		f(0, v.bytes())
+		return
+	}
+	piece := v.proc.node.domain.room(min(mtu, v.n))
+	for at := 0; at < v.n; at += len(piece) {
+		piece = piece[:min(len(piece), v.n-at)]
+		f(at, piece)
+		v.proc.memory.Deposit(v.addr+uint64(at), piece)
+	}
+}
+
+// Discard says that the program does not need the bytes any more. What they are
+// then is not defined. It takes no time.
+func (v View) Discard() {
+	if v.data == nil {
+		v.proc.memory.Discard(v.addr, uint64(v.n))
+	}
 }
 
 // Write returns the bytes for writing. Bytes that the program does not write

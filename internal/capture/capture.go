@@ -193,7 +193,7 @@ func message(h []byte, f *nic.Frame, w *nic.WirePacket) {
 			h[13] |= FlagLast
 		}
 	}
-	if w.Data() == nil && len(f.Data) > 0 {
+	if w.Data() == nil && f.Length > 0 {
 		h[13] |= FlagNoData
 	}
 	be.PutUint64(h[48:], f.Number)

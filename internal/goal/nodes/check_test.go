@@ -14,18 +14,18 @@ func TestCheckFindsEveryByte(t *testing.T) {
 	s := mpi.Status{Source: 3, Tag: 9, Sequence: 17}
 	for _, n := range []int{0, 1, 7, 8, 9, 31, 1000} {
 		b := make([]byte, n)
-		fill(b, s)
-		require.NoError(t, check(b, s))
+		fill(0, b, s)
+		require.NoError(t, checkPart(0, b, s))
 		for i := range b {
 			b[i] ^= 1 << (i % 8)
-			require.Error(t, check(b, s), "byte %d of %d", i, n)
+			require.Error(t, checkPart(0, b, s), "byte %d of %d", i, n)
 			b[i] ^= 1 << (i % 8)
 		}
 	}
 	b := make([]byte, 8)
-	fill(b, s)
-	for _, other := range []mpi.Status{{Source: 4, Tag: 9, Sequence: 17}, {Source: 3, Tag: 8, Sequence: 17}, {Source: 3, Tag: 9, Sequence: 18}} {
-		require.ErrorContains(t, check(b, other), "bytes 0 to 7 of 8")
+	fill(0, b, s)
+	for _, other := range []mpi.Status{{Source: 4, Tag: 9, Sequence: 17, Bytes: 8}, {Source: 3, Tag: 8, Sequence: 17, Bytes: 8}, {Source: 3, Tag: 9, Sequence: 18, Bytes: 8}} {
+		require.ErrorContains(t, checkPart(0, b, other), "bytes 0 to 7 of 8")
 	}
 }
 

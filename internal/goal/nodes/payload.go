@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // A payload is a sequence of words. The first word depends on source, tag and
@@ -20,9 +21,9 @@ func firstWord(s mpi.Status) uint64 {
 	return x ^ x>>29
 }
 
-// fill writes the payload of a message.
-func fill(b []byte, s mpi.Status) {
-	x := firstWord(s)
+// fill writes the payload of a message from offset at on, a multiple of 8.
+func fill(at int, b []byte, s mpi.Status) {
+	x := firstWord(s) + uint64(at/wordBytes)*step
 	for ; len(b) >= wordBytes; b = b[wordBytes:] {
 		binary.LittleEndian.PutUint64(b, x)
 		x += step
@@ -33,20 +34,34 @@ func fill(b []byte, s mpi.Status) {
 }
 
 // check compares the payload of a message with the bytes that its sender wrote.
-func check(b []byte, s mpi.Status) error {
-	x, n := firstWord(s), len(b)
-	for ; len(b) >= wordBytes; b = b[wordBytes:] {
-		if got := binary.LittleEndian.Uint64(b); got != x {
-			return fmt.Errorf("message %d from rank %d with tag %d: bytes %d to %d of %d are %#x, %#x was sent",
-				s.Sequence, s.Source, s.Tag, n-len(b), n-len(b)+wordBytes-1, n, got, x)
+func check(v runtime.View, s mpi.Status) error {
+	for at, b := range v.Parts() {
+		if err := checkPart(at, b, s); err != nil {
+			return err
 		}
-		x += step
 	}
-	for i := range b {
-		if want := byte(x >> (8 * i)); b[i] != want {
-			return fmt.Errorf("message %d from rank %d with tag %d: byte %d of %d is %#02x, %#02x was sent",
-				s.Sequence, s.Source, s.Tag, n-len(b)+i, n, b[i], want)
+	return nil
+}
+
+// checkPart is check for bytes from offset at on.
+func checkPart(at int, b []byte, s mpi.Status) error {
+	first := firstWord(s)
+	for len(b) > 0 {
+		k := at / wordBytes
+		x := first + uint64(k)*step
+		if at%wordBytes == 0 && len(b) >= wordBytes {
+			if got := binary.LittleEndian.Uint64(b); got != x {
+				return fmt.Errorf("message %d from rank %d with tag %d: bytes %d to %d of %d are %#x, %#x was sent",
+					s.Sequence, s.Source, s.Tag, at, at+wordBytes-1, s.Bytes, got, x)
+			}
+			at, b = at+wordBytes, b[wordBytes:]
+			continue
 		}
+		if want := byte(x >> (8 * (at % wordBytes))); b[0] != want {
+			return fmt.Errorf("message %d from rank %d with tag %d: byte %d of %d is %#02x, %#02x was sent",
+				s.Sequence, s.Source, s.Tag, at, s.Bytes, b[0], want)
+		}
+		at, b = at+1, b[1:]
 	}
 	return nil
 }

@@ -182,7 +182,8 @@ func (p *player) send(r *mpi.Rank, i int) error {
 		return err
 	}
 	data := m.Slice(0, int(op.Size))
-	fill(data.Write(), r.Upcoming(int(op.Peer), op.Tag, int(op.Size)))
+	s := r.Upcoming(int(op.Peer), op.Tag, int(op.Size))
+	data.Fill(func(at int, piece []byte) { fill(at, piece, s) })
 	q, err := r.Isend(data, int(op.Peer), op.Tag)
 	if err != nil {
 		return err
@@ -197,11 +198,12 @@ func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	i := q.User
 	if q.Receives() {
 		s := q.Status()
-		if err := check(p.places[i].Slice(0, s.Bytes).Read(), s); err != nil {
+		if err := check(p.places[i].Slice(0, s.Bytes), s); err != nil {
 			return err
 		}
 		p.sequence[i], p.from[i], p.tags[i] = s.Sequence, uint32(s.Source), s.Tag
 	}
+	p.places[i].Discard()
 	p.pool.put(p.places[i])
 	r.Free(q)
 	p.ends(i)
