@@ -227,7 +227,7 @@ func (r *recorder) Act(_ *hpu.Context, a *hpu.Action) (int64, bool) {
 func (q *params) handler(wasm []byte, export string, state []byte, packet, message int) cost {
 	return q.execute(wasm, export, state, func(c *hpu.Context) {
 		rec := c.Program().Memory()[c.ArgsAddr():]
-		binary.LittleEndian.PutUint32(rec[0:], c.PacketAddr())
+		binary.LittleEndian.PutUint32(rec[0:], c.PacketAddr(packet))
 		binary.LittleEndian.PutUint32(rec[4:], uint32(packet))
 		binary.LittleEndian.PutUint64(rec[56:], uint64(message))
 	})

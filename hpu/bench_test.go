@@ -18,9 +18,9 @@ var answering = &testDevice{act: func(_ *Context, a *Action) (int64, bool) { ret
 func payload(c *Context, n int) {
 	mem := c.Program().Memory()
 	for i := range n {
-		mem[int(c.PacketAddr())+i] = byte(i)
+		mem[int(c.PacketAddr(n))+i] = byte(i)
 	}
-	le.PutUint32(mem[c.ArgsAddr():], c.PacketAddr())
+	le.PutUint32(mem[c.ArgsAddr():], c.PacketAddr(n))
 	le.PutUint32(mem[c.ArgsAddr()+4:], uint32(n))
 }
 

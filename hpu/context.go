@@ -43,9 +43,8 @@ type Context struct {
 	index       int32 // -1: start function and _initialize
 	number      int32 // of its processor
 	args, state uint32
-	// address of its argument record; its empty shadow stack begins there
-	record uint32
-	limit  uint32 // lowest address of its shadow stack
+	record      uint32 // address of its argument record
+	limit       uint32 // lowest address of its shadow stack
 
 	fn *export
 	// budget of the handler without effort, parts of a cycle
@@ -56,13 +55,14 @@ type Context struct {
 	result  int64
 	outcome Outcome
 
-	abort             *Trap    // why the import call in progress must end the handler
-	unit, of          int32    // its number in the pool, and number of contexts there
-	cluster, clusters int32    // cluster of its processor, and number of clusters in the pool
-	before            int64    // c.left when runtime_begin was called, valid if aside
-	cold              int64    // instructions that the run fetches; 0: none
-	aside             bool     // the device does in hardware what the handler executes now
-	_                 [11]byte // three cache lines, if it begins at one
+	abort             *Trap   // why the import call in progress must end the handler
+	unit, of          int32   // its number in the pool, and number of contexts there
+	cluster, clusters int32   // cluster of its processor, and number of clusters in the pool
+	before            int64   // c.left when runtime_begin was called, valid if aside
+	cold              int64   // instructions that the run fetches; 0: none
+	aside             bool    // the device does in hardware what the handler executes now
+	top               uint32  // end of its shadow stack
+	_                 [4]byte // three cache lines, if it begins at one
 }
 
 // Program returns the program the context belongs to.
@@ -77,12 +77,18 @@ func (c *Context) HPU() int { return int(c.number) }
 // Cluster returns the number of the processor's cluster in its pool.
 func (c *Context) Cluster() int { return int(c.cluster) }
 
-// ArgsAddr returns the address of the context's argument record, 256 bytes, 16-byte aligned.
+// ArgsAddr returns the address of the context's argument record, 128 bytes,
+// 16-byte aligned.
 func (c *Context) ArgsAddr() uint32 { return c.record }
 
-// PacketAddr returns the address of the context's packet buffer,
-// Spec.PacketBytes long, 16-byte aligned.
-func (c *Context) PacketAddr() uint32 { return c.record + argsBytes }
+// PacketAddr returns the address where the context has a packet of a number of
+// bytes, at most Spec.PacketBytes, 16-byte aligned.
+func (c *Context) PacketAddr(bytes int) uint32 {
+	if bytes <= ShortPacket {
+		return c.record + recordBytes
+	}
+	return c.program.layout.Packet(int(c.index), bytes)
+}
 
 // Status returns the present state of the context.
 func (c *Context) Status() Status { return c.status }
@@ -228,7 +234,7 @@ func (c *Context) prepare(fn uint32) *Trap {
 // begin returns the registers at the beginning of a handler.
 func (c *Context) begin() registers {
 	return registers{
-		regRemaining: uint64(c.budget), regStack: uint64(c.record), regLimit: uint64(c.limit),
+		regRemaining: uint64(c.budget), regStack: uint64(c.top), regLimit: uint64(c.limit),
 		regDepth: uint64(c.program.module.spec.MaxCallDepth), regHPU: uint64(c.unit),
 	}
 }

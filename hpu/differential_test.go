@@ -244,7 +244,7 @@ func (x *comparison) step() {
 		run := refRun{limit: l.StackLimit(i), budget: []int64{100, 5000, 50000}[x.pick(3)], hpu: i, yield: x.refs[i].Yield}
 		done = x.refs[i].Start(func() {
 			o := &x.ends[i]
-			o.code, o.cycles, o.kind, o.at = x.want.r.run(f.x.index, args, state, l.Args(i), run)
+			o.code, o.cycles, o.kind, o.at = x.want.r.run(f.x.index, args, state, l.StackTop(i), run)
 		})
 		x.sums.charged[i] = 0
 		s = c.Start(f, args, state, run.budget)

@@ -242,7 +242,7 @@ func (p *Program) newContext(i int) *Context {
 	unit, of, number := p.module.spec.unit(i)
 	cluster, clusters := p.module.spec.cluster(i)
 	return &Context{
-		program: p, index: int32(i), record: p.layout.Args(i), limit: p.layout.StackLimit(i),
+		program: p, index: int32(i), record: p.layout.Args(i), limit: p.layout.StackLimit(i), top: p.layout.StackTop(i),
 		number: int32(number), unit: int32(unit), of: int32(of), cluster: int32(cluster), clusters: int32(clusters),
 	}
 }

@@ -34,8 +34,8 @@ func ExampleContext() {
 	check(err)
 
 	c, memory := program.Context(0), program.Memory()
-	copy(memory[c.PacketAddr():], []byte{1, 2, 3, 4})
-	binary.LittleEndian.PutUint32(memory[c.ArgsAddr():], c.PacketAddr())
+	copy(memory[c.PacketAddr(4):], []byte{1, 2, 3, 4})
+	binary.LittleEndian.PutUint32(memory[c.ArgsAddr():], c.PacketAddr(4))
 	binary.LittleEndian.PutUint32(memory[c.ArgsAddr()+4:], 4)
 	const budget = 1000 // cycles
 	if c.Start(sum, c.ArgsAddr(), 0, budget) == hpu.Done {

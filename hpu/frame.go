@@ -15,30 +15,37 @@ const (
 	frameChecked       // their difference is on top, and it is not below the shadow stack
 )
 
+// after returns how far the instructions match with one more. stack is the
+// global that is the pointer.
+func (f frame) after(in *wasm.Instr, stack uint32) frame {
+	switch {
+	case in.Op == wasm.OpGlobalGet && in.Imm == uint64(stack):
+		return framePointer
+	case in.Op == wasm.OpI32Const && f == framePointer:
+		return frameSize
+	case in.Op == wasm.OpI32Sub && f == frameSize, in.Op == wasm.OpLocalTee && f == frameChecked:
+		return frameChecked
+	}
+	return frameNone
+}
+
 // watchFrame checks the lowest address of a frame where it is computed.
 func (r *rewriter) watchFrame(in *wasm.Instr) {
-	before := r.frame
-	r.frame = frameNone
-	switch {
-	case !r.globals.hasStack:
-	case in.Op == wasm.OpGlobalGet && in.Imm == uint64(r.globals.stack):
-		r.frame = framePointer
-	case in.Op == wasm.OpI32Const && before == framePointer:
-		r.frame = frameSize
-	case in.Op == wasm.OpI32Sub && before == frameSize:
-		r.frame = frameChecked
-		t := r.temps.get('i', wasm.I32)
-		b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.limit)
-		b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
-		b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
-		// to distinguish the trap from others
-		b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack)
-		r.block = append(b, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
-	case in.Op == wasm.OpLocalTee && before == frameChecked:
-		r.frame = frameChecked
+	if !r.globals.hasStack {
+		return
 	}
+	if r.frame = r.frame.after(in, r.globals.stack); r.frame != frameChecked || in.Op != wasm.OpI32Sub {
+		return
+	}
+	t := r.temps.get('i', wasm.I32)
+	b := wasm.AppendIndexed(r.block, wasm.OpLocalTee, t)
+	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+	b = wasm.AppendIndexed(b, wasm.OpGlobalGet, r.globals.limit)
+	b = append(b, byte(wasm.OpI32LtU), byte(wasm.OpIf), 0x40)
+	b = wasm.AppendIndexed(b, wasm.OpLocalGet, t)
+	// to distinguish the trap from others
+	b = wasm.AppendIndexed(b, wasm.OpGlobalSet, r.globals.stack)
+	r.block = append(b, byte(wasm.OpUnreachable), byte(wasm.OpEnd))
 }
 
 // setGlobal checks the shadow stack pointer where the module sets it.

@@ -236,11 +236,13 @@ func TestMemory(t *testing.T) {
 			require.Equal(t, []uint32{65536, 1001}, []uint32{addr, size})
 			l := p.Layout()
 			require.Equal(t, Layout{
-				Own: 65536, HPU: 65536, HPUBytes: 1001, Base: 65536 + 1008, Region: 512 + 256 + 1024, Stack: 512, Contexts: 4, Total: 2 * 65536,
+				Own: 65536, HPU: 65536, HPUBytes: 1001, Base: 65536 + 1008, Block: 256, Packets: 65536 + 4096, PacketBytes: 1024,
+				Stacks: 65536 + 4096 + 4096, StackEach: 512, StackBytes: 512, Contexts: 4, Total: 2 * 65536,
 			}, l)
 			c := p.Context(3)
-			require.Equal(t, l.Base+3*l.Region+512, c.ArgsAddr())
-			require.Equal(t, c.ArgsAddr()+256, c.PacketAddr())
+			require.Equal(t, l.Base+3*l.Block, c.ArgsAddr())
+			require.Equal(t, c.ArgsAddr()+128, c.PacketAddr(128))
+			require.Equal(t, l.Packets+3*1024, c.PacketAddr(129))
 			mem := p.Memory()
 			require.Equal(t, "hello", string(mem[16:21]))
 			copy(mem[16:], "\x00\x00\x00\x00\x00")

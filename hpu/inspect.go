@@ -216,7 +216,11 @@ func (m *Module) Exports() []Func {
 // Layout returns the memory map of a program of the module with hpuMemory bytes
 // of HPU memory. The error names the limit of the device that forbids it.
 func (m *Module) Layout(hpuMemory uint32) (Layout, error) {
-	l, err := layoutOf(int64(m.wasm.Memory)*wasm.PageSize, hpuMemory, &m.spec)
+	stack := int64(-1)
+	if m.stackBounded {
+		stack = m.stack
+	}
+	l, err := layoutOf(int64(m.wasm.Memory)*wasm.PageSize, hpuMemory, &m.spec, stack)
 	if err != nil {
 		return Layout{}, fmt.Errorf("module %s: %w", m.name, err)
 	}

@@ -39,6 +39,9 @@ type Module struct {
 	source      source
 	sites       []site
 	null        uint32 // end of the addresses of NULL pointers, if Watch.Null
+	// shadow stack that a handler needs at most, bytes, if it has a bound
+	stack        int64
+	stackBounded bool
 }
 
 // export is an exported function with the signature of a handler.
@@ -49,6 +52,8 @@ type export struct {
 	index    uint32 // of the function
 	suspends bool   // it may reach an import that may block
 	size     int64  // instructions that its first run fetches
+	stack    int64  // shadow stack that it needs, bytes
+	bounded  bool   // it needs no more
 }
 
 // Func is an exported handler of a module. The zero value is no handler.
@@ -159,6 +164,7 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 		return nil, m.loadError(err)
 	}
 	m.rewrite(facts, unchecked, divide)
+	m.measureStacks()
 	if err := m.checkShape(facts); err != nil {
 		return nil, m.loadError(err)
 	}

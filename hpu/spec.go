@@ -86,10 +86,6 @@ const (
 	frameBytes   = 512
 )
 
-// argsBytes is the size of a context's argument record. The largest record of
-// the ABI fits, with room for later versions.
-const argsBytes = 256
-
 // Validate reports every error in the specification, each with the path of the
 // field.
 func (s *Spec) Validate() error {

@@ -5,49 +5,37 @@ import "github.com/spinsim/spinsim/hpu/internal/wasm"
 // Stack returns how many bytes of shadow stack a handler may need: the sum over
 // the longest chain of calls from it. It counts the frames that compilers make
 // (docs/abi.md, Module). bounded is false if a function of the chain recurses
-// or computes the size of a frame.
-func (m *Module) Stack(f Func) (bytes int64, bounded bool) {
-	if !m.globals.hasStack {
-		return 0, true
-	}
-	s := m.stacks()
-	return s.bytes[f.x.index], s.bounded[f.x.index]
-}
+// or moves the stack pointer in another way.
+func (m *Module) Stack(f Func) (bytes int64, bounded bool) { return f.x.stack, f.x.bounded }
 
-// stacks is the need of each function together with its callees.
-type stacks struct {
-	bytes   []int64
-	bounded []bool
-	frames  []int64
-	edges   [][]uint32
-}
-
-func (m *Module) stacks() *stacks {
+// measureStacks finds the need of each handler, and the greatest of all.
+func (m *Module) measureStacks() {
 	facts := make([]wasm.Facts, len(m.wasm.Codes))
 	n := m.wasm.FuncCount()
-	s := &stacks{bytes: make([]int64, n), bounded: make([]bool, n), frames: make([]int64, n)}
+	frames := make([]int64, n) // of each function
 	for i := range facts {
-		s.frames[len(m.ops)+i] = m.frameOf(i, &facts[i])
+		frames[len(m.ops)+i] = m.frameOf(i, &facts[i])
 	}
 	graph := newCallGraph(m.wasm, facts)
-	s.edges = graph.edges
-	weights := make([]int64, n)
-	recursive, _ := graph.recursion(weights)
-	s.bytes = append(s.bytes, make([]int64, len(graph.edges)-n)...)
-	s.bounded = append(s.bounded, make([]bool, len(graph.edges)-n)...)
-	for i := range s.bounded {
-		s.bounded[i] = i >= n || !recursive[i] && s.frames[i] >= 0
+	recursive, _ := graph.recursion(make([]int64, n))
+	bytes, bounded := make([]int64, len(graph.edges)), make([]bool, len(graph.edges)) // with callees
+	for i := range bounded {
+		bounded[i] = i >= n || !recursive[i] && frames[i] >= 0
 	}
 	for _, node := range graph.upwards() {
-		for _, to := range s.edges[node] {
-			s.bytes[node] = max(s.bytes[node], s.bytes[to])
-			s.bounded[node] = s.bounded[node] && s.bounded[to]
+		for _, to := range graph.edges[node] {
+			bytes[node] = max(bytes[node], bytes[to])
+			bounded[node] = bounded[node] && bounded[to]
 		}
 		if int(node) < n {
-			s.bytes[node] += max(s.frames[node], 0)
+			bytes[node] += max(frames[node], 0)
 		}
 	}
-	return s
+	m.stackBounded = true
+	for _, x := range m.handlers {
+		x.stack, x.bounded = bytes[x.index], bounded[x.index]
+		m.stack, m.stackBounded = max(m.stack, x.stack), m.stackBounded && x.bounded
+	}
 }
 
 // upwards lists the nodes with each callee before its callers. Nodes on a cycle
@@ -78,13 +66,15 @@ func (g *callGraph) upwards() (order []uint32) {
 	return order
 }
 
-// frameOf returns the bytes of the largest frame that a function makes, and
-// notes its callees. The result is -1 if the function computes the size of a
-// frame.
+// frameOf returns the bytes of the frames that a function makes, one within the
+// other if it has several, and notes its callees. The result is -1 if the
+// function does anything else with the stack pointer than making such frames and
+// giving them back.
 func (m *Module) frameOf(code int, facts *wasm.Facts) (bytes int64) {
-	var before, in wasm.Instr
-	var pointer bool // two instructions ago, the stack pointer was read
-	for instrs := m.wasm.Instrs(&m.wasm.Codes[code]); instrs.More(); {
+	var in, before, first wasm.Instr // an instruction and the two before it
+	var f frame
+	known, stored, released := true, false, false
+	for instrs := m.wasm.Instrs(&m.wasm.Codes[code]); instrs.More(); first, before = before, in {
 		if instrs.Next(&in) != nil {
 			return -1
 		}
@@ -93,16 +83,28 @@ func (m *Module) frameOf(code int, facts *wasm.Facts) (bytes int64) {
 			facts.Calls = append(facts.Calls, uint32(in.Imm))
 		case wasm.OpCallIndirect:
 			facts.Indirect = append(facts.Indirect, uint32(in.Imm))
-		case wasm.OpI32Sub:
-			switch {
-			case pointer && before.Op == wasm.OpI32Const && bytes >= 0:
-				bytes = max(bytes, int64(int32(before.Imm)))
-			case pointer:
-				bytes = -1
-			}
 		}
-		pointer = before.Op == wasm.OpGlobalGet && before.Imm == uint64(m.globals.stack)
-		before = in
+		if !m.globals.hasStack {
+			continue
+		}
+		was := f
+		f = f.after(&in, m.globals.stack)
+		switch {
+		case f == frameChecked && in.Op == wasm.OpI32Sub:
+			known = known && int32(before.Imm) >= 0
+			bytes += int64(int32(before.Imm))
+		case f <= framePointer && (was == framePointer || was == frameSize):
+			known = false
+		case in.Op != wasm.OpGlobalSet || in.Imm != uint64(m.globals.stack):
+		case was == frameChecked:
+			stored = true
+		default:
+			released = true
+			known = known && before.Op == wasm.OpI32Add && first.Op == wasm.OpI32Const && int32(first.Imm) > 0
+		}
+	}
+	if !known || stored != released {
+		return -1
 	}
 	return bytes
 }

@@ -53,7 +53,7 @@ func compareEngines(t *testing.T, pair [2]*Program, logs [2]*recorder) {
 	ended := 0
 	for range 2000 {
 		i, h := rng.IntN(4), exports[rng.IntN(len(exports))].Name()
-		record := make([]byte, 256)
+		record := make([]byte, recordBytes)
 		for k := range record {
 			if rng.IntN(3) == 0 {
 				record[k] = byte(rng.Uint32())
@@ -61,7 +61,7 @@ func compareEngines(t *testing.T, pair [2]*Program, logs [2]*recorder) {
 		}
 		c := pair[0].Context(i)
 		if rng.IntN(4) > 0 { // a plausible payload
-			le.PutUint32(record, c.PacketAddr())
+			le.PutUint32(record, c.PacketAddr(1024))
 			le.PutUint32(record[4:], rng.Uint32N(1024))
 		}
 		addr, _ := pair[0].HPUMemory()

@@ -72,8 +72,10 @@ func (c *core) check(wrong func(format string, args ...any)) {
 // spoil overwrites the remains of a handler: the stack, record and packet of
 // its context, and its wait. The next handler must not see them.
 func (r *run) spoil() {
-	mem, l := r.ctx.Program().Memory(), r.ctx.Program().Layout()
-	poison.Bytes(mem[l.StackLimit(r.ctx.Index()):][:l.Region:l.Region])
+	mem, l, i := r.ctx.Program().Memory(), r.ctx.Program().Layout(), r.ctx.Index()
+	poison.Bytes(mem[l.Args(i):][:l.Block:l.Block])
+	poison.Bytes(mem[l.Packets+uint32(i)*l.PacketBytes:][:l.PacketBytes:l.PacketBytes])
+	poison.Bytes(mem[l.StackLimit(i):][:l.StackBytes:l.StackBytes])
 	r.ctx, r.wait, r.ready = nil, blockedOn{op: hpu.OpNone}, -1<<62
 }
 

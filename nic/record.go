@@ -15,7 +15,6 @@ func (d *act) execute(r *run) hpu.Status {
 	h := in.handlers
 	r.ctx = h.program.Context(r.index)
 	var fn hpu.Func
-	r.packet = r.ctx.PacketAddr()
 	bytes, record := 0, 0
 	switch r.task.kind {
 	case headerHandler:
@@ -62,8 +61,13 @@ func (d *act) ended(r *run) hpu.Outcome {
 // writeHeader writes the header record (docs/abi.md) and the user header.
 func writeHeader(r *run, in *inbound) (user, bytes int) {
 	f, h, d := in.frame, &in.frame.Header, in.d
+	user = in.userHeader()
+	var whole []byte
+	if in.d.Spin.FirstPacket && !in.lostFirst {
+		whole = in.whole(0)
+	}
+	bytes = r.give(f.part(0, max(user, len(whole))))
 	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
-	user = copy(mem[r.ctx.PacketAddr():], f.part(0, in.userHeader()))
 	rec := mem[base : base+hpu.HeaderSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], recordType(f))
@@ -76,27 +80,28 @@ func writeHeader(r *run, in *inbound) (user, bytes int) {
 	le.PutUint64(rec[48:], d.Offset)
 	le.PutUint64(rec[56:], h.HdrData)
 	le.PutUint64(rec[64:], in.number)
-	le.PutUint32(rec[72:], r.ctx.PacketAddr())
+	le.PutUint32(rec[72:], r.packet)
 	le.PutUint32(rec[76:], uint32(d.List)) // bit 0: overflow list
 	le.PutUint32(rec[80:], uint32(h.Op))
 	le.PutUint32(rec[84:], uint32(h.Type))
-	whole := 0
-	if in.d.Spin.FirstPacket && !in.lostFirst {
-		whole = writeWhole(r, in, 0)
-	}
-	putRange(rec[88:], r.ctx.PacketAddr(), whole)
-	return user, max(user, whole)
+	putRange(rec[88:], r.packet, len(whole))
+	return user, bytes
+}
+
+// give copies bytes of a packet to where the context has a packet of that size.
+func (r *run) give(data []byte) (bytes int) {
+	r.packet = r.ctx.PacketAddr(len(data))
+	return copy(r.ctx.Program().Memory()[r.packet:], data)
 }
 
 // lastPacket is the last packet with data that the entry takes.
 func (in *inbound) lastPacket() int { return (max(int(in.d.MLength), 1) - 1) / in.frame.MTU }
 
-// writeWhole copies the part of packet i that the entry takes into the
-// context's buffer, user header included.
-func writeWhole(r *run, in *inbound, i int) (bytes int) {
+// whole is the part of packet i that the entry takes, user header included.
+func (in *inbound) whole(i int) []byte {
 	from, to := in.frame.Span(i)
 	to = min(to, int(in.d.MLength))
-	return copy(r.ctx.Program().Memory()[r.ctx.PacketAddr():], in.frame.part(min(from, to), to))
+	return in.frame.part(min(from, to), to)
 }
 
 // recordType is the number of a request in docs/abi.md.
@@ -108,7 +113,7 @@ func recordType(f *Frame) uint32 {
 }
 
 // writePayload writes the payload record (docs/abi.md) and copies the packet
-// into the context's buffer.
+// into the context's memory.
 func writePayload(r *run, in *inbound) (bytes int) {
 	h := &in.frame.Header
 	from, to := in.frame.Span(int(r.task.packet))
@@ -116,11 +121,11 @@ func writePayload(r *run, in *inbound) (bytes int) {
 	if to = max(from, to); in.spoiled {
 		to = from
 	}
-	base, packet, mem := r.ctx.ArgsAddr(), r.ctx.PacketAddr(), r.ctx.Program().Memory()
-	bytes = copy(mem[packet:], in.frame.part(from, to))
+	bytes = r.give(in.frame.part(from, to))
+	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
 	rec := mem[base : base+hpu.PayloadSize]
 	le := binary.LittleEndian
-	le.PutUint32(rec[0:], packet)
+	le.PutUint32(rec[0:], r.packet)
 	le.PutUint32(rec[4:], uint32(to-from))
 	le.PutUint64(rec[8:], uint64(in.frame.At+from-int(in.skip)))
 	le.PutUint64(rec[16:], in.number)
@@ -151,10 +156,12 @@ func writeCompletion(r *run, in *inbound) (bytes int) {
 	le.PutUint64(rec[40:], in.d.Spin.Stamp.On(h.MatchBits, h.UID))
 	le.PutUint64(rec[48:], in.d.Offset)
 	le.PutUint64(rec[56:], in.d.MLength)
+	var packet []byte
 	if last := in.lastPacket(); in.d.Spin.LastPacket && !in.lostLast && in.frame.carries(last) {
-		bytes = writeWhole(r, in, last)
+		packet = in.whole(last)
 	}
-	putRange(rec[64:], r.ctx.PacketAddr(), bytes)
+	bytes = r.give(packet)
+	putRange(rec[64:], r.packet, bytes)
 	return bytes
 }
 

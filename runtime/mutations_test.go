@@ -33,7 +33,7 @@ var mutations = [][3]string{
 	{"nic/schedule.go", "} else if s.admit(in, i) {", "} else if i == 1 {\ns.dealt(in)\n} else if s.admit(in, i) {"},
 	{"nic/schedule.go", "for _, i := range waiting {", "for _, i := range waiting[1:] {"},
 	{"nic/schedule.go", "in.skip = int32(min(h.userHeader, d.MLength))", "in.skip = int32(min(h.userHeader, d.MLength)) + 1"},
-	{"nic/record.go", "bytes = copy(mem[packet:], in.frame.part(from, to))", "bytes = copy(mem[packet:], in.frame.part(from, to-1))"},
+	{"nic/record.go", "bytes = r.give(in.frame.part(from, to))", "bytes = r.give(in.frame.part(from, to-1))"},
 	{"nic/dma.go", "n := copy(seg, rest)", "n := copy(seg, rest[:len(rest)-1])"},
 	{"nic/dma.go", "n := copy(to, seg)", "n := copy(to, seg[:len(seg)-1])"},
 	{"nic/answers.go", "data[:k]), len(data) - k", "data[:k-1]), len(data) - k"},

@@ -224,7 +224,7 @@ func run(image hpu.Image, name string, n int, place Place) (int64, error) {
 	}
 	c := program.Context(0)
 	le := binary.LittleEndian
-	packet := program.Memory()[c.PacketAddr():]
+	packet := program.Memory()[c.PacketAddr(n):]
 	// the input of loops: words on both sides of a limit in turn, bytes, small
 	// numbers
 	for i := range 2 * rounds {
@@ -232,7 +232,7 @@ func run(image hpu.Image, name string, n int, place Place) (int64, error) {
 		le.PutUint32(packet[4*i:], word|uint32(i%2)<<31)
 	}
 	args := program.Memory()[c.ArgsAddr():]
-	le.PutUint32(args, c.PacketAddr())
+	le.PutUint32(args, c.PacketAddr(n))
 	le.PutUint32(args[4:], uint32(n))
 	if place == Far {
 		c.Begins(f, hpu.Scratchpads{}, false)

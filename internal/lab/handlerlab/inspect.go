@@ -155,14 +155,14 @@ func (in *Inspection) describe(m *hpu.Module, p *profile.Profile, hpuMemory int)
 	if l, err := m.Layout(uint32(hpuMemory)); err != nil {
 		in.Reasons = append(in.Reasons, Reason{Offset: -1, Cause: strings.TrimPrefix(err.Error(), "module "+m.Name()+": ")})
 	} else {
-		packet := int64(l.Region) - int64(l.Packet(0)-l.Base)
 		in.Memory = []MemoryRange{
 			{"the module's own", 0, int64(l.Own)},
 			{"HPU memory", l.HPU, int64(l.HPUBytes)},
-			{fmt.Sprintf("%d contexts of %d B", l.Contexts, l.Region), l.Base, int64(l.Contexts) * int64(l.Region)},
-			{"  context 0: stack", l.Base, int64(l.Stack)},
-			{"  context 0: record", l.Args(0), int64(l.Packet(0) - l.Args(0))},
-			{"  context 0: packet", l.Packet(0), packet},
+			{fmt.Sprintf("%d contexts", l.Contexts), l.Base, int64(max(l.Packet(l.Contexts, hpu.ShortPacket+1), l.StackLimit(l.Contexts)) - l.Base)},
+			{"  context 0: record", l.Args(0), int64(l.Packet(0, 0) - l.Args(0))},
+			{"  context 0: short packet", l.Packet(0, 0), hpu.ShortPacket},
+			{"  context 0: packet", l.Packets, int64(l.PacketBytes)},
+			{"  context 0: stack", l.StackLimit(0), int64(l.StackBytes)},
 		}
 	}
 	for _, kind := range Kinds {

@@ -254,20 +254,17 @@ func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 // where names an address in the module's memory.
 func (r *recorder) where(addr uint32) string {
 	l := r.x.memory.Program().Layout()
-	switch {
-	case addr >= l.HPU && addr < l.HPU+l.HPUBytes:
+	if addr >= l.HPU && addr < l.HPU+l.HPUBytes {
 		return r.inHPUMemory(uint64(addr - l.HPU))
-	case addr >= l.Base && addr < l.Base+uint32(l.Contexts)*l.Region:
-		i := int((addr - l.Base) / l.Region)
-		switch {
-		case addr >= l.Packet(i):
-			return fmt.Sprintf("packet+%d", addr-l.Packet(i))
-		case addr >= l.Args(i):
-			return fmt.Sprintf("record+%d", addr-l.Args(i))
-		}
-		return "stack"
 	}
-	return fmt.Sprintf("memory 0x%x", addr)
+	switch part, offset := l.Where(addr); part {
+	case "":
+		return fmt.Sprintf("memory 0x%x", addr)
+	case "stack":
+		return part
+	default:
+		return fmt.Sprintf("%s+%d", part, offset)
+	}
 }
 
 // inHPUMemory names an offset in HPU memory. It is in a memory of clusters or
