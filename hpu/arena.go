@@ -1,12 +1,9 @@
 package hpu
 
-import "github.com/tetratelabs/wazero/experimental"
-
 // arena gives out the linear memories of an engine. It reserves address space
 // in large pieces, and the operating system backs each page at the first
 // access. A memory that is given back keeps its pages. It is cleared only when
 // it is given out again, because most engines end with all their programs.
-// arena implements experimental.MemoryAllocator for programs of one size.
 type arena struct {
 	space []byte           // not given out yet
 	all   [][]byte         // pieces, to unmap
@@ -53,21 +50,3 @@ func (a *arena) close() error {
 	*a = arena{}
 	return first
 }
-
-// slot is the memory of one program: an experimental.LinearMemory that has its
-// full size from the beginning.
-type slot struct{ mem []byte }
-
-var _ experimental.LinearMemory = (*slot)(nil)
-
-// Reallocate returns the first size bytes; nil: the memory is smaller.
-func (s *slot) Reallocate(size uint64) []byte {
-	if size > uint64(len(s.mem)) {
-		return nil
-	}
-	return s.mem[:size]
-}
-
-// Free does nothing. The instance gives the memory back to the arena, because
-// an error can be reported there.
-func (s *slot) Free() {}

@@ -1,8 +1,12 @@
 package hpu
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
 	"syscall"
+	"unsafe"
 
 	"github.com/spinsim/spinsim/internal/memory"
 )
@@ -31,6 +35,24 @@ func discard(b []byte) error {
 		return fmt.Errorf("giving back %d bytes of handler memory: %w", len(b), err)
 	}
 	return nil
+}
+
+// touched tells of each page of b whether it may hold anything but zeros.
+// Reading all pages to find out would take much longer, but that is what remains
+// on a system that does not tell or has other pages.
+func touched(b []byte) []bool {
+	pages := make([]bool, len(b)/pageBytes)
+	entries := make([]byte, 8*len(pages))
+	f, err := os.Open("/proc/self/pagemap")
+	if err == nil {
+		_, err = f.ReadAt(entries, int64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))/pageBytes*8))
+		err = errors.Join(err, f.Close())
+	}
+	for i := range pages {
+		const present, swapped = 1 << 63, 1 << 62 // Documentation/admin-guide/mm/pagemap.rst
+		pages[i] = err != nil || os.Getpagesize() != pageBytes || binary.LittleEndian.Uint64(entries[8*i:])&(present|swapped) != 0
+	}
+	return pages
 }
 
 func release(b []byte) error { return syscall.Munmap(b) }

@@ -9,7 +9,7 @@
 //     bounded. NaN results of arithmetic are made canonical. So results and
 //     counts are the same on every engine and machine.
 //   - An [Engine] compiles a [Module] to an [Image]. Each owner instantiates its
-//     own [Program], a module instance with its memory.
+//     own [Program], with its own memory.
 //   - A [Context] of the program runs one handler at a time. A handler that must
 //     wait is suspended and resumed later. The suspended handlers of a program
 //     may finish in any order.

@@ -72,8 +72,9 @@ var entryType = func() wasm.FuncType {
 // marks a dropped data segment.
 func globalExport(i int) string { return "g" + strconv.Itoa(i) }
 
-// maxPages lets the loader enlarge the memory; rewritten code cannot.
-const maxPages = maxTotalMemory / wasm.PageSize
+// maxPages lets the engine enlarge the memory, also the largest one;
+// rewritten code cannot.
+const maxPages = maxTotalMemory/wasm.PageSize + 1
 
 // emit writes the rewritten module: the same functions, indices, data and
 // table. It adds exports, globals, charges and entries of handlers. It leaves

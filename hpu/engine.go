@@ -82,6 +82,9 @@ type instance interface {
 	// call runs a handler in c with the registers c.begin. Without an error it
 	// also returns the rest of regRemaining.
 	call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error)
+	// initialize brings memory and globals into the state in which the module's
+	// own initialisation leaves them: p.initialize.
+	initialize(p *Program) *Trap
 	// prepare runs an exported function without parameters in c.
 	prepare(c *Context, fn uint32) error
 	get(c *Context, r reg) uint64
@@ -131,13 +134,23 @@ func newProgram(owner string, img *image, dev Device, inst instance) (*Program, 
 	if len(p.mem) != int(l.Total) {
 		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
 	}
-	c := &Context{program: p, index: -1, of: int32(m.spec.Cores * m.spec.Contexts), clusters: int32(m.spec.clusters())}
-	for _, fn := range m.prepare {
-		if trap := c.prepare(fn); trap != nil {
-			return nil, trap
-		}
+	if trap := inst.initialize(p); trap != nil {
+		return nil, trap
 	}
 	return p, nil
+}
+
+// initialize runs the start function and _initialize. Nothing that they can see
+// differs between the programs of an image.
+func (p *Program) initialize() *Trap {
+	s := &p.module.spec
+	c := &Context{program: p, index: -1, of: int32(s.Cores * s.Contexts), clusters: int32(s.clusters())}
+	for _, fn := range p.module.prepare {
+		if trap := c.prepare(fn); trap != nil {
+			return trap
+		}
+	}
+	return nil
 }
 
 // image is the part that the images of all engines share.

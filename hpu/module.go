@@ -306,6 +306,17 @@ func (m *Module) readManifest() error {
 	return nil
 }
 
+// inMemory reports whether all that a program of the module keeps from one
+// handler to the next is in its memory, and nobody watches its initialisation.
+func (m *Module) inMemory() bool {
+	for i, g := range m.wasm.Globals {
+		if g.Mutable && !(m.globals.hasStack && uint32(i) == m.globals.stack) {
+			return false
+		}
+	}
+	return len(m.globals.dropped) == 0 && m.spec.Watch == Watch{}
+}
+
 // Manifest is what a module says of itself: its handlers, their state and what
 // they need.
 type Manifest = manifest.Manifest

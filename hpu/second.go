@@ -214,6 +214,8 @@ func (i *secondInstance) call(c *Context, fn *export, args, state uint32) (code 
 	return int32(uint32(results[0])), int64(results[1]), nil
 }
 
+func (i *secondInstance) initialize(p *Program) *Trap { return p.initialize() }
+
 func (i *secondInstance) prepare(c *Context, fn uint32) error {
 	w := i.of(c)
 	_, err := w.inst.Call(exportOf(fn))

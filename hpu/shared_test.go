@@ -222,3 +222,71 @@ func TestManyHandlers(t *testing.T) {
 		}
 	})
 }
+
+// keeper returns a module that initialises itself: it counts up a word of its
+// own memory and one of HPU memory, and clears a byte of its data. Its handler
+// adds args to the word at state, yields, and returns the word. With global it
+// counts its calls in a global, too, and adds that.
+func keeper(global bool) []byte {
+	count := []byte{0x41, 0, 0x41, 0, 0x28, 2, 0, 0x41, 7, 0x6A, 0x36, 2, 0}
+	m := handlerModule(0x20, 1, 0x20, 1, 0x28, 2, 0, 0x20, 0, 0x6A, 0x36, 2, 0, 0x10, 0, 0x20, 1, 0x28, 2, 0)
+	if global {
+		m.bodies[0] = append(m.bodies[0], 0x23, 0, 0x41, 1, 0x6A, 0x24, 0, 0x23, 0, 0x6A)
+		m.globals = []byte{1, byte(wasm.I32), 1, 0x41, 0, 0x0B}
+	}
+	m.imports, m.types, m.funcs = []Op{OpYield}, append(m.types, wasm.FuncType{}), append(m.funcs, 1)
+	initial := append([]byte{0}, count...)
+	initial = append(initial, 0x41, 8, 0x41, 0, 0x3A, 0, 0) // mem[8] = 0
+	const second = "\x41\x84\x80\x04"                       // address of the second word of HPU memory
+	initial = append(append(initial, second+second...), 0x28, 2, 0, 0x41, 3, 0x6A, 0x36, 2, 0)
+	m.bodies = append(m.bodies, initial)
+	m.exports, m.nexports = append(wasm.AppendName(nil, "_initialize"), wasm.ExportFunc, 2), 1
+	m.data = append([]byte{1, 0, 0x41, 4, 0x0B, 8}, "datadata"...)
+	return m.bytes()
+}
+
+// Each program of an image begins with the memory that initialisation makes, and
+// keeps what is its own: memory, and globals of the module. Others are
+// suspended, closed and made in memory that was in use.
+func TestProgramsKeepTheirMemory(t *testing.T) {
+	for _, global := range []bool{false, true} {
+		onEngines(t, func(t *testing.T, e Engine) {
+			m, err := Load("keeper", keeper(global), testSpec())
+			require.NoError(t, err)
+			img, err := e.Compile(m, 64)
+			require.NoError(t, err)
+			// programs, and words of HPU memory that their handlers add to
+			const number, words, at = 5, 4, 65536
+			var all [number]*Program
+			var sums [number][words]uint32
+			var calls [number]int
+			r := rand.New(rand.NewPCG(3, 4))
+			for range 2000 {
+				k, w := r.IntN(number), r.IntN(words)
+				if p := all[k]; p == nil || r.IntN(50) == 0 {
+					if p != nil {
+						require.NoError(t, p.Close())
+					}
+					all[k], err = img.Instantiate("keeper", blocking)
+					require.NoError(t, err)
+					require.Equal(t, append([]byte{7, 0, 0, 0}, "data\x00ata"...), all[k].Memory()[:12])
+					require.Equal(t, []byte{0, 0, 0, 0, 3, 0, 0, 0}, all[k].Memory()[at:at+8])
+					sums[k], calls[k] = [words]uint32{0, 3}, 0
+				}
+				c := all[k].Context(w)
+				if c.Status() != Blocked {
+					n := r.Uint32N(1000)
+					sums[k][w] += n
+					require.Equal(t, Blocked, c.Start(handler(t, all[k], "h"), n, at+4*uint32(w), 1e6))
+					continue
+				}
+				require.Equal(t, Done, c.Resume(0))
+				want := sums[k][w]
+				if calls[k]++; global {
+					want += uint32(calls[k])
+				}
+				require.Equal(t, Code(want), c.Outcome().Code)
+			}
+		})
+	}
+}

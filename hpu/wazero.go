@@ -1,6 +1,7 @@
 package hpu
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -76,8 +77,14 @@ func wazeroTypes(types []wasm.ValueType) []api.ValueType {
 	return out
 }
 
-// Call implements api.GoFunction.
-func (op *hostOp) Call(ctx context.Context, stack []uint64) { ctx.(*wazeroCall).c.host(op, stack) }
+// Call implements api.GoFunction. Meanwhile other programs may have used the
+// instance.
+func (op *hostOp) Call(ctx context.Context, stack []uint64) {
+	c := ctx.(*wazeroCall).c
+	c.host(op, stack)
+	i := c.program.inst.(*wazeroInstance)
+	i.mod.of(i)
+}
 
 // compile returns machine code for m, new or shared.
 func (w *wazeroShared) compile(m *Module) (code *sharedCode, err error) {
@@ -175,7 +182,7 @@ func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	c.image = image{
 		module: m, layout: layout, workers: &e.workers,
 		instance: func() (instance, error) { return newWazeroInstance(c) },
-		release:  func() error { return e.shared.release(s) },
+		release:  c.close,
 	}
 	e.images = append(e.images, c)
 	return &c.image, nil
@@ -196,19 +203,77 @@ func (e *wazeroEngine) Close() error {
 
 type wazeroImage struct {
 	image
-	engine *wazeroEngine
-	shared *sharedCode
+	engine  *wazeroEngine
+	shared  *sharedCode
+	common  *wazeroModule // of all programs; nil: there is none yet, or each has its own
+	initial []piece       // of their memory, as initialisation leaves it
 }
 
-// wazeroInstance is a module instance.
-type wazeroInstance struct {
-	entries []uint64  // references to the entries of handlers, 0: not looked up yet
-	few     [4]uint64 // memory of entries for a module with no more handlers
-	engine  *wazeroEngine
+// close releases the image after its programs.
+func (c *wazeroImage) close() error {
+	var err error
+	if c.common != nil {
+		err = c.common.mod.Close(context.Background())
+	}
+	return errors.Join(err, c.engine.shared.release(c.shared))
+}
+
+// piece is a part of a memory that is not zero.
+type piece struct {
+	at    int
+	bytes []byte
+}
+
+// piecesOf copies what is not zero in a memory.
+func piecesOf(mem []byte) (pieces []piece) {
+	var none [pageBytes]byte
+	for i, may := range touched(mem) {
+		at := i * pageBytes
+		if page := mem[at : at+pageBytes]; may && !bytes.Equal(page, none[:]) {
+			pieces = append(pieces, piece{at, bytes.Clone(page)})
+		}
+	}
+	return pieces
+}
+
+// wazeroModule is an instance of wazero, which takes 3 KB and much time to
+// make. The programs of an image share one if a program's state is its memory
+// alone. The instance then works on the memory of the program whose handler is
+// executing.
+type wazeroModule struct {
 	mod     api.Module
-	image   *wazeroImage
-	mem     []byte
+	memory  api.Memory
+	now     *wazeroInstance // whose memory it works on
+	entries []uint64        // references to the entries of handlers, 0: not looked up yet
 	regs    [numRegs]api.MutableGlobal
+}
+
+var _ experimental.LinearMemory = (*wazeroModule)(nil)
+
+// Reallocate returns the memory, or its first size bytes.
+func (m *wazeroModule) Reallocate(size uint64) []byte {
+	return m.now.mem[:min(size, uint64(len(m.now.mem)))]
+}
+
+// Free does nothing. The program gives its memory back to the arena, because an
+// error can be reported there.
+func (m *wazeroModule) Free() {}
+
+// of lets the instance work on the memory of a program. wazero asks for the
+// memory when it is to grow, and takes what it gets. Code loads the place of
+// the memory anew behind each call.
+func (m *wazeroModule) of(i *wazeroInstance) {
+	if m.now != i {
+		m.now = i
+		m.memory.Grow(1)
+	}
+}
+
+// wazeroInstance is the part of a program that differs from others.
+type wazeroInstance struct {
+	mod   *wazeroModule
+	image *wazeroImage
+	mem   []byte
 }
 
 // wazeroCall is the state of a call of a handler. It has the function of
@@ -233,27 +298,51 @@ func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &wazeroInstance{engine: c.engine, image: c, mem: mem}
-	allocate := experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return &slot{mem} })
-	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
-	i.mod, err = c.engine.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous)
-	if err != nil {
-		c.engine.arena.give(mem)
-		return nil, err
-	}
-	own := c.layout.Own / wasm.PageSize
-	if _, ok := i.mod.Memory().Grow(c.layout.Total/wasm.PageSize - own); !ok {
-		return nil, errors.Join(fmt.Errorf("cannot enlarge the memory to %d bytes", c.layout.Total), i.close())
-	}
-	if i.entries = i.few[:]; len(c.module.handlers) > len(i.few) {
-		i.entries = make([]uint64, len(c.module.handlers))
-	}
-	for r, name := range c.module.globals.exports() {
-		if name != "" {
-			i.regs[r] = i.mod.ExportedGlobal(name).(api.MutableGlobal)
+	i := &wazeroInstance{mod: c.common, image: c, mem: mem}
+	if i.mod == nil {
+		if i.mod, err = newWazeroModule(i); err != nil {
+			c.engine.arena.give(mem)
+			return nil, err
 		}
 	}
 	return i, nil
+}
+
+func newWazeroModule(i *wazeroInstance) (*wazeroModule, error) {
+	c, m := i.image, &wazeroModule{now: i}
+	allocate := experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return m })
+	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
+	var err error
+	if m.mod, err = c.engine.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous); err != nil {
+		return nil, err
+	}
+	m.memory = m.mod.Memory()
+	own := c.layout.Own / wasm.PageSize
+	if _, ok := m.memory.Grow(c.layout.Total/wasm.PageSize - own); !ok {
+		return nil, errors.Join(fmt.Errorf("cannot enlarge the memory to %d bytes", c.layout.Total), m.mod.Close(context.Background()))
+	}
+	m.entries = make([]uint64, len(c.module.handlers))
+	for r, name := range c.module.globals.exports() {
+		if name != "" {
+			m.regs[r] = m.mod.ExportedGlobal(name).(api.MutableGlobal)
+		}
+	}
+	return m, nil
+}
+
+func (i *wazeroInstance) initialize(p *Program) *Trap {
+	c := i.image
+	if i.mod == c.common {
+		for _, x := range c.initial {
+			copy(i.mem[x.at:], x.bytes)
+		}
+		return nil
+	}
+	trap := p.initialize()
+	if trap == nil && c.module.inMemory() {
+		c.common, c.initial = i.mod, piecesOf(i.mem)
+	}
+	return trap
 }
 
 // anonymous allows any number of instances in the runtime. It runs no start
@@ -268,21 +357,22 @@ func (noBytes) Read([]byte) (int, error) { return 0, io.EOF }
 
 func (i *wazeroInstance) memory() []byte { return i.mem }
 
-func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.regs[r].Get() }
-func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.regs[r].Set(v) }
+func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.mod.regs[r].Get() }
+func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.mod.regs[r].Set(v) }
 
 func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error) {
-	if i.entries[fn.slot] == 0 {
-		i.entries[fn.slot] = i.mod.ExportedGlobal(entryGlobal(fn.index)).Get()
+	m, e := i.mod, i.image.engine
+	m.of(i)
+	if m.entries[fn.slot] == 0 {
+		m.entries[fn.slot] = m.mod.ExportedGlobal(entryGlobal(fn.index)).Get()
 	}
-	e := i.engine
 	call := e.idle
 	if call == nil {
 		call = &wazeroCall{Context: context.Background(), fn: e.dispatch.ExportedFunction(dispatchFunc)}
 	}
 	e.idle = call.next
 	call.c = c
-	call.stack[0], call.stack[1], call.stack[2] = i.entries[fn.slot], uint64(args), uint64(state)
+	call.stack[0], call.stack[1], call.stack[2] = m.entries[fn.slot], uint64(args), uint64(state)
 	*(*registers)(call.stack[3:]) = c.begin()
 	err = call.fn.CallWithStack(call, call.stack[:])
 	call.next, e.idle = e.idle, call
@@ -290,7 +380,7 @@ func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code 
 }
 
 func (i *wazeroInstance) prepare(c *Context, fn uint32) error {
-	return i.mod.ExportedFunction(exportOf(fn)).CallWithStack(&wazeroCall{Context: context.Background(), c: c}, nil)
+	return i.mod.mod.ExportedFunction(exportOf(fn)).CallWithStack(&wazeroCall{Context: context.Background(), c: c}, nil)
 }
 
 // wazeroTraps are the texts of wazero's errors, which wazero does not export.
@@ -341,5 +431,8 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, stack []level) {
 
 func (i *wazeroInstance) close() error {
 	i.image.engine.arena.give(i.mem)
-	return i.mod.Close(context.Background())
+	if i.mod == i.image.common {
+		return nil
+	}
+	return i.mod.mod.Close(context.Background())
 }
