@@ -70,7 +70,7 @@ func (f *compareFlags) chosen(s *Sweep, results []*Result, all *report.Table, fo
 		return s.Summary(all)
 	}
 	if format == report.MarkdownFormat && !f.all {
-		all.Further = slices.DeleteFunc(all.Further, func(t report.Further) bool { return t.Len() == 0 || s.grid.experiment.detail(t.Name).Quiet })
+		all.Further = slices.DeleteFunc(all.Further, func(t report.Further) bool { return t.Len() == 0 })
 	}
 	return all, nil
 }
@@ -78,7 +78,7 @@ func (f *compareFlags) chosen(s *Sweep, results []*Result, all *report.Table, fo
 // show writes the table of a sweep. u is not nil if only part of it was
 // measured.
 func (f *compareFlags) show(out io.Writer, s *Sweep, results []*Result, format report.Format, u *Unfinished) error {
-	all, err := s.Table(results)
+	all, err := sweepTable(s, results, f.all || format == report.JSONFormat)
 	if err != nil {
 		return err
 	}

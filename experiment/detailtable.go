@@ -30,17 +30,24 @@ func detailTable(s *Sweep, results []*Result, d *Detail, origin bool) (*report.T
 			}
 			from = originOf(s, r.Point, one)
 		}
+		before := identityOf(r.Point)
+		var values []any
 		for _, row := range rows {
-			t.Add(slices.Concat(identityOf(r.Point), row, from)...)
+			values = append(append(append(values[:0], before...), row...), from...)
+			t.Add(values...)
 		}
 	}
 	return t, nil
 }
 
-// addFurther adds the further tables to the table of a sweep.
-func addFurther(s *Sweep, t *report.Table, results []*Result) error {
+// addFurther adds the further tables to the table of a sweep, with or without
+// those that are quiet.
+func addFurther(s *Sweep, t *report.Table, results []*Result, quiet bool) error {
 	for i := range s.grid.experiment.Details {
 		d := &s.grid.experiment.Details[i]
+		if d.Quiet && !quiet {
+			continue
+		}
 		one, err := detailTable(s, results, d, false)
 		if err != nil {
 			return err

@@ -13,7 +13,11 @@ import (
 
 // Table makes the table of a sweep's results: a row for each point, with all
 // columns, published numbers beside them, and their provenance.
-func (s *Sweep) Table(results []*Result) (*report.Table, error) {
+func (s *Sweep) Table(results []*Result) (*report.Table, error) { return sweepTable(s, results, true) }
+
+// sweepTable is Table. If quiet is false, the further tables that are quiet are
+// missing: they may have a million rows.
+func sweepTable(s *Sweep, results []*Result, quiet bool) (*report.Table, error) {
 	s.record.Unused = unusedIn(s, results)
 	e := s.grid.experiment
 	t := report.New(append(e.TableColumns(), provenance.Columns()...)...)
@@ -39,7 +43,7 @@ func (s *Sweep) Table(results []*Result) (*report.Table, error) {
 		}
 		t.Add(append(row, originOf(s, r.Point, from)...)...)
 	}
-	if err := addFurther(s, t, results); err != nil {
+	if err := addFurther(s, t, results, quiet); err != nil {
 		return nil, err
 	}
 	if s.open != nil {
@@ -99,12 +103,12 @@ func (s *Sweep) Summary(t *report.Table) (*report.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range t.Further {
-		d, all := &s.grid.experiment.Details[i], t.Further[i].Table
-		if d.Quiet || all.Len() == 0 {
+	for _, f := range t.Further {
+		d := s.grid.experiment.detail(f.Name)
+		if d.Quiet || f.Len() == 0 {
 			continue
 		}
-		one, err := seenBy(s, d, all)
+		one, err := seenBy(s, d, f.Table)
 		if err != nil {
 			return nil, err
 		}
