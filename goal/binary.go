@@ -41,7 +41,7 @@ const (
 // If the input is not a schedule, the error is a *FormatError. Memory grows
 // with the bytes read, not with the sizes that the file announces.
 func ReadBinary(r io.Reader, opt ReadOptions) (*Schedule, error) {
-	b := binaryReader{src: bufio.NewReaderSize(r, readBufferLen), file: opt.File, buf: make([]byte, chunkBytes)}
+	b := binaryReader{src: bufio.NewReaderSize(r, readBufferLen), file: opt.File, buf: make([]byte, chunkBytes), b: NewBuilder()}
 	if err := b.header(); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func ReadBinary(r io.Reader, opt ReadOptions) (*Schedule, error) {
 	} else if !errors.Is(err, io.EOF) {
 		return nil, &FormatError{File: b.file, Offset: at, Msg: "cannot read", Err: err}
 	}
-	return &b.s, nil
+	return b.b.Schedule()
 }
 
 type binaryReader struct {
@@ -65,9 +65,12 @@ type binaryReader struct {
 	at   int64 // offset of the next byte
 	buf  []byte
 
-	s     Schedule
+	b     *Builder
 	ends  []uint64 // per rank: the offset of its end
 	roots []uint32
+	// of the current rank: the ends of its lists, its numbers of releases, and
+	// the lists, as Builder.link takes them
+	bounds, deps, lists []uint32
 }
 
 func (b *binaryReader) errorf(at int64, format string, args ...any) error {
@@ -120,7 +123,7 @@ func (b *binaryReader) header() error {
 	if ranks == 0 || ranks > math.MaxInt32 {
 		return b.errorf(8, "%d ranks, expected 1 to %d", ranks, math.MaxInt32)
 	}
-	b.s.maxCPU, b.s.maxNIC = h[12], h[13]
+	b.b.s.maxCPU, b.b.s.maxNIC = h[12], h[13]
 	want := uint64(headerBytes-magicBytes) + uint64(ranks)*tableBytes
 	return b.records(int(ranks), tableBytes, "the table of ranks", func(at int64, rec []byte) error {
 		start, end := binary.LittleEndian.Uint64(rec), binary.LittleEndian.Uint64(rec[8:])
@@ -131,7 +134,8 @@ func (b *binaryReader) header() error {
 			return b.errorf(at+8, "rank %d ends at %d, expected at least %d", len(b.ends), end, start+rankBytes)
 		}
 		want = end
-		b.ends = append(b.ends, end)
+		b.ends = append(double(b.ends, 1), end)
+		b.b.s.room = int(min(segmentOps, want/nodeBytes))
 		return nil
 	})
 }
@@ -144,7 +148,7 @@ func (b *binaryReader) rank(r int) error {
 		return err
 	}
 	n, roots := binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
-	if uint64(n)+uint64(len(b.s.ops)) > MaxOps {
+	if uint64(n)+uint64(b.b.s.ops) > MaxOps {
 		return b.errorf(start, "rank %d has %d operations, expected at most %d in all ranks", r, n, MaxOps)
 	}
 	if roots > n {
@@ -154,8 +158,7 @@ func (b *binaryReader) rank(r int) error {
 	if size < fixed || (size-fixed)%4 != 0 {
 		return b.errorf(start, "rank %d has %d bytes, expected %d and a number of 4-byte entries", r, size, fixed)
 	}
-	at := span{first: uint32(len(b.s.ops)), n: n}
-	b.s.ranks = append(b.s.ranks, at)
+	b.b.start(uint32(r))
 	rootsAt := b.at
 	b.roots = b.roots[:0]
 	if err := b.records(int(roots), 4, "a root", func(_ int64, rec []byte) error {
@@ -165,21 +168,21 @@ func (b *binaryReader) rank(r int) error {
 		return err
 	}
 	opsAt := b.at
-	if err := b.operations(at, (size-fixed)/4); err != nil {
+	if err := b.operations(n, (size-fixed)/4); err != nil {
 		return err
 	}
-	if err := b.appendix(at, opsAt, (size-fixed)/4); err != nil {
+	if err := b.appendix(opsAt, (size-fixed)/4); err != nil {
 		return err
 	}
-	return b.checkRoots(at, rootsAt)
+	return b.checkRoots(rootsAt)
 }
 
-// operations reads the nodes of a rank. entries is the length of its appendix.
-func (b *binaryReader) operations(at span, entries uint64) error {
-	base := uint64(len(b.s.succ))
-	if base+entries > math.MaxUint32 {
+// operations reads the n nodes of a rank. entries is the length of its appendix.
+func (b *binaryReader) operations(n uint32, entries uint64) error {
+	if b.b.s.links+entries > math.MaxUint32 {
 		return b.errorf(b.at, "expected at most %d dependencies in all ranks", uint32(math.MaxUint32))
 	}
+	b.bounds, b.deps = b.bounds[:0], b.deps[:0]
 	var next uint64
 	list := func(at int64, rec []byte) error {
 		n, index := binary.LittleEndian.Uint32(rec), binary.LittleEndian.Uint32(rec[4:])
@@ -189,30 +192,29 @@ func (b *binaryReader) operations(at span, entries uint64) error {
 		if next += uint64(n); next > entries {
 			return b.errorf(at, "list of %d entries exceeds the appendix of %d", n, entries)
 		}
+		b.bounds = append(double(b.bounds, 1), uint32(next))
 		return nil
 	}
-	err := b.records(int(at.n), nodeBytes, "an operation", func(at int64, rec []byte) error {
-		p := packed{
-			deps: binary.LittleEndian.Uint32(rec),
-			kind: Kind(rec[4]),
-			peer: binary.LittleEndian.Uint32(rec[5:]),
-			size: binary.LittleEndian.Uint64(rec[9:]),
-			tag:  binary.LittleEndian.Uint32(rec[17:]),
-			cpu:  rec[21],
-			nic:  rec[22],
+	err := b.records(int(n), nodeBytes, "an operation", func(at int64, rec []byte) error {
+		op := Op{
+			Kind: Kind(rec[4]),
+			Peer: binary.LittleEndian.Uint32(rec[5:]),
+			Size: binary.LittleEndian.Uint64(rec[9:]),
+			Tag:  binary.LittleEndian.Uint32(rec[17:]),
+			CPU:  rec[21],
+			NIC:  rec[22],
 		}
-		if err := b.checkNode(at, p); err != nil {
+		if err := b.checkNode(at, &op); err != nil {
 			return err
 		}
-		p.done = uint32(base + next)
 		if err := list(at+23, rec[23:]); err != nil {
 			return err
 		}
-		p.start = uint32(base + next)
 		if err := list(at+31, rec[31:]); err != nil {
 			return err
 		}
-		b.s.ops = append(double(b.s.ops, 1), p)
+		b.b.add(&op)
+		b.deps = append(double(b.deps, 1), binary.LittleEndian.Uint32(rec))
 		return nil
 	})
 	if err == nil && next != entries {
@@ -221,57 +223,63 @@ func (b *binaryReader) operations(at span, entries uint64) error {
 	return err
 }
 
-func (b *binaryReader) checkNode(at int64, p packed) error {
+func (b *binaryReader) checkNode(at int64, op *Op) error {
 	n := uint32(len(b.ends))
 	switch {
-	case p.kind < Send || p.kind > Calc:
-		return b.errorf(at+4, "kind %d, expected 1 (send), 2 (recv) or 3 (calc)", p.kind)
-	case !p.peerOK(n):
-		return b.errorf(at+5, "peer %d, expected a rank below %d", int32(p.peer), n)
-	case p.cpu > b.s.maxCPU:
-		return b.errorf(at+21, "cpu %d, expected at most %d as the header says", p.cpu, b.s.maxCPU)
-	case p.nic > b.s.maxNIC:
-		return b.errorf(at+22, "nic %d, expected at most %d as the header says", p.nic, b.s.maxNIC)
+	case op.Kind < Send || op.Kind > Calc:
+		return b.errorf(at+4, "kind %d, expected 1 (send), 2 (recv) or 3 (calc)", op.Kind)
+	case !op.fits(n):
+		return b.errorf(at+5, "peer %d, expected a rank below %d", int32(op.Peer), n)
+	case op.CPU > b.b.s.maxCPU:
+		return b.errorf(at+21, "cpu %d, expected at most %d as the header says", op.CPU, b.b.s.maxCPU)
+	case op.NIC > b.b.s.maxNIC:
+		return b.errorf(at+22, "nic %d, expected at most %d as the header says", op.NIC, b.b.s.maxNIC)
 	}
 	return nil
 }
 
 // appendix reads the successor lists of a rank and checks them against the
 // numbers of dependencies.
-func (b *binaryReader) appendix(at span, opsAt int64, entries uint64) error {
-	base := len(b.s.succ)
-	if err := b.records(int(entries), 4, "the appendix", func(at2 int64, rec []byte) error {
+func (b *binaryReader) appendix(opsAt int64, entries uint64) error {
+	b.lists = b.lists[:0]
+	if err := b.records(int(entries), 4, "the appendix", func(at int64, rec []byte) error {
 		x := binary.LittleEndian.Uint32(rec)
-		if x >= at.n {
-			return b.errorf(at2, "operation %d, expected one below %d", x, at.n)
+		if int(x) >= len(b.deps) {
+			return b.errorf(at, "operation %d, expected one below %d", x, len(b.deps))
 		}
-		b.s.succ = append(double(b.s.succ, 1), x)
+		b.lists = append(double(b.lists, 1), x)
 		return nil
 	}); err != nil {
 		return err
 	}
-	ops := b.s.ops[at.first:][:at.n]
-	// Count each deps down to 0 and up again, which saves an array.
-	for _, x := range b.s.succ[base:] {
-		ops[x].deps--
+	// Count each number down to 0 and up again, which saves an array.
+	for _, x := range b.lists {
+		b.deps[x]--
 	}
-	for i := range ops {
-		if d := ops[i].deps; d != 0 {
+	for i, d := range b.deps {
+		if d != 0 {
 			return b.errorf(opsAt+int64(i)*nodeBytes, "operation %d waits for a wrong number of releases", i)
 		}
 	}
-	for _, x := range b.s.succ[base:] {
-		ops[x].deps++
+	if entries == 0 {
+		return nil
+	}
+	for _, x := range b.lists {
+		b.deps[x]++
+	}
+	b.b.link(b.b.s.ranks[len(b.b.s.ranks)-1], b.bounds, b.deps, b.lists)
+	if b.b.err != nil {
+		return b.errorf(opsAt, "%v", b.b.err)
 	}
 	return nil
 }
 
 // checkRoots compares the roots of a rank, already read, with its operations
 // without dependencies.
-func (b *binaryReader) checkRoots(at span, rootsAt int64) error {
+func (b *binaryReader) checkRoots(rootsAt int64) error {
 	next := 0
-	for i, p := range b.s.ops[at.first:][:at.n] {
-		if p.deps != 0 {
+	for i, d := range b.deps {
+		if d != 0 {
 			continue
 		}
 		if next == len(b.roots) || b.roots[next] != uint32(i) {

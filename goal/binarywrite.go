@@ -36,22 +36,16 @@ func WriteBinary(w io.Writer, s *Schedule) error {
 
 // binarySize returns the length of the rank in binary form.
 func (r Rank) binarySize() uint64 {
-	roots := 0
+	size := uint64(rankBytes) + nodeBytes*uint64(r.Len())
 	for i := range r.Len() {
 		if r.Deps(i) == 0 {
-			roots++
+			size += 4
+		}
+		for e := r.s.edges(r.id(i)); len(e.list) > 0; e.next() {
+			size += 4
 		}
 	}
-	return rankBytes + 4*uint64(roots) + nodeBytes*uint64(r.Len()) + 4*uint64(len(r.successors()))
-}
-
-// successors returns the lists of all operations of the rank, one after the other.
-func (r Rank) successors() []uint32 {
-	if r.at.n == 0 {
-		return nil
-	}
-	first, last := int(r.at.first), int(r.at.first+r.at.n-1)
-	return r.s.succ[r.s.ops[first].done:r.s.succEnd(last)]
+	return size
 }
 
 func (r Rank) writeBinary(out *bufio.Writer, b []byte) error {
@@ -71,14 +65,20 @@ func (r Rank) writeBinary(out *bufio.Writer, b []byte) error {
 	}
 	next := uint32(0)
 	for i := range r.Len() {
-		p := r.packed(i)
-		done, start := uint32(len(r.AfterDone(i))), uint32(len(r.AfterStart(i)))
-		b = le.AppendUint32(b[:0], p.deps)
-		b = append(b, byte(p.kind))
-		b = le.AppendUint32(b, p.peer)
-		b = le.AppendUint64(b, p.size)
-		b = le.AppendUint32(b, p.tag)
-		b = append(b, p.cpu, p.nic)
+		op := r.Op(i)
+		done, start := uint32(0), uint32(0)
+		for range r.AfterDone(i) {
+			done++
+		}
+		for range r.AfterStart(i) {
+			start++
+		}
+		b = le.AppendUint32(b[:0], uint32(r.Deps(i)))
+		b = append(b, byte(op.Kind))
+		b = le.AppendUint32(b, op.Peer)
+		b = le.AppendUint64(b, op.Size)
+		b = le.AppendUint32(b, op.Tag)
+		b = append(b, op.CPU, op.NIC)
 		b = le.AppendUint32(b, done)
 		b = le.AppendUint32(b, next)
 		b = le.AppendUint32(b, start)
@@ -88,8 +88,13 @@ func (r Rank) writeBinary(out *bufio.Writer, b []byte) error {
 			return err
 		}
 	}
-	for _, x := range r.successors() {
-		if _, err := out.Write(le.AppendUint32(b[:0], x)); err != nil {
+	for i := range r.Len() {
+		b = b[:0]
+		for e := r.s.edges(r.id(i)); len(e.list) > 0; {
+			x, _ := e.next()
+			b = le.AppendUint32(b, x-r.at.first)
+		}
+		if _, err := out.Write(b); err != nil {
 			return err
 		}
 	}

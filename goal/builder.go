@@ -21,14 +21,19 @@ import (
 //
 // Schedule returns the first error of all calls.
 type Builder struct {
-	s      Schedule
-	order  []uint32        // rank of each span of s.ranks; nil while ranks come in order
-	seen   map[uint32]bool // the ranks in order, if order is not nil
-	open   bool
-	edges  []edge
-	counts []uint32
-	err    error
-	count  *counter // not nil: only count operations
+	s       Schedule
+	claimed int             // ranks started
+	order   []uint32        // the ranks in order of their start; nil while that is their own
+	seen    map[uint32]bool // the ranks in order, if order is not nil
+	open    bool
+	rank    uint32 // the current one
+	line    uint32 // of the last operation with a line
+	edges   []edge
+	counts  []uint32
+	sorted  []uint32
+	maxPeer uint32
+	err     error
+	count   *counter // not nil: only count operations
 }
 
 // counter counts operations instead of storing them.
@@ -52,37 +57,50 @@ func (b *Builder) Rank(r int) {
 		b.count.first = b.count.ops
 		return
 	}
-	b.endRank()
 	if r < 0 || r > math.MaxInt32 {
+		b.endRank()
 		b.fail("rank %d is out of range", r)
 		return
 	}
-	if b.has(r) {
+	if !b.claim(uint32(r)) {
+		b.endRank()
 		b.fail("rank %d is defined twice", r)
 		return
 	}
-	if b.order == nil && r != len(b.s.ranks) {
-		b.order = make([]uint32, len(b.s.ranks))
+	b.start(uint32(r))
+}
+
+// claim notes that a rank is next; false: it has been before.
+func (b *Builder) claim(r uint32) bool {
+	if b.order == nil {
+		if int(r) == b.claimed {
+			b.claimed++
+			return true
+		}
+		if int(r) < b.claimed {
+			return false
+		}
+		b.order = make([]uint32, b.claimed)
 		b.seen = make(map[uint32]bool)
 		for i := range b.order {
 			b.order[i] = uint32(i)
 			b.seen[uint32(i)] = true
 		}
 	}
-	if b.order != nil {
-		b.order = append(b.order, uint32(r))
-		b.seen[uint32(r)] = true
+	if b.seen[r] {
+		return false
 	}
-	b.s.ranks = append(b.s.ranks, span{first: uint32(len(b.s.ops))})
-	b.open = true
+	b.order = append(b.order, r)
+	b.seen[r] = true
+	b.claimed++
+	return true
 }
 
-// has reports whether rank r has been started.
-func (b *Builder) has(r int) bool {
-	if b.order == nil {
-		return r < len(b.s.ranks)
-	}
-	return b.seen[uint32(r)]
+// start begins the operations of a rank.
+func (b *Builder) start(r uint32) {
+	b.endRank()
+	b.s.ranks = append(double(b.s.ranks, 1), span{first: uint32(b.s.ids())})
+	b.rank, b.open = r, true
 }
 
 // Add appends an operation to the current rank and returns its number in the
@@ -98,17 +116,32 @@ func (b *Builder) Add(op Op) int {
 		b.fail("operation before the first rank")
 		return 0
 	}
-	if len(b.s.ops) >= MaxOps {
-		b.fail("more than %d operations", MaxOps)
-		return 0
-	}
 	if op.Kind == Calc {
 		op.Peer, op.Tag, op.NIC = 0, 0, 0
 	}
-	i := len(b.s.ops) - int(b.s.ranks[len(b.s.ranks)-1].first)
-	b.s.ops = append(double(b.s.ops, 1), packed{
-		size: op.Size, peer: op.Peer, tag: op.Tag, kind: op.Kind, cpu: op.CPU, nic: op.NIC,
-	})
+	return int(b.add(&op))
+}
+
+// add is Add for a rank that was started and an operation as it is.
+func (b *Builder) add(op *Op) uint32 {
+	if b.s.ids() >= MaxOps {
+		b.fail("more than %d operations", MaxOps)
+		return 0
+	}
+	at := &b.s.ranks[len(b.s.ranks)-1]
+	i := at.n
+	if op.Kind < Send || op.Kind > Calc {
+		b.fail("rank %d operation %d: unknown kind %d, expected 1 (send), 2 (recv) or 3 (calc)", b.rank, i, op.Kind)
+	}
+	id := b.s.add(b.rank, op)
+	if i == 0 {
+		at.first = id
+	}
+	at.n++
+	b.s.ops++
+	if op.Kind == Send || op.Kind == Recv && op.Peer != Any {
+		b.maxPeer = max(b.maxPeer, op.Peer)
+	}
 	b.s.maxCPU = max(b.s.maxCPU, op.CPU)
 	b.s.maxNIC = max(b.s.maxNIC, op.NIC)
 	return i
@@ -147,13 +180,13 @@ func (b *Builder) depend(x, y int, start bool) {
 	}
 	n := 0
 	if b.open {
-		n = len(b.s.ops) - int(b.s.ranks[len(b.s.ranks)-1].first)
+		n = int(b.s.ranks[len(b.s.ranks)-1].n)
 	}
 	if x < 0 || y < 0 || x >= n || y >= n {
 		b.fail("dependency of operation %d on %d in a rank of %d operations", x, y, n)
 		return
 	}
-	b.edges = append(b.edges, edge{from: uint32(y), to: uint32(x), start: start})
+	b.edges = append(double(b.edges, 1), edge{from: uint32(y), to: uint32(x), start: start})
 }
 
 // double makes room for n more elements by doubling. Otherwise large slices
@@ -180,35 +213,75 @@ func (b *Builder) endRank() {
 		return
 	}
 	b.open = false
-	at := &b.s.ranks[len(b.s.ranks)-1]
-	ops := b.s.ops[at.first:]
-	at.n = uint32(len(ops))
-	base := len(b.s.succ)
-	if uint64(base)+uint64(len(b.edges)) > math.MaxUint32 {
-		b.fail("more than %d dependencies", uint32(math.MaxUint32))
-		b.edges = b.edges[:0]
+	if len(b.edges) == 0 {
+		return
 	}
+	at := b.s.ranks[len(b.s.ranks)-1]
 	// counts[2i] and counts[2i+1] are first the lengths of the two lists of
-	// operation i, and then the places to fill next.
-	b.counts = append(b.counts[:0], make([]uint32, 2*len(ops))...)
+	// operation i, then the places to fill next, and so at last their ends.
+	b.counts = zeros(b.counts, 3*int(at.n))
+	deps := b.counts[2*at.n:]
 	for _, e := range b.edges {
 		b.counts[e.list()]++
-		ops[e.to].deps++
+		deps[e.to]++
 	}
-	next := uint32(base)
-	for i := range ops {
-		done, start := b.counts[2*i], b.counts[2*i+1]
-		ops[i].done, ops[i].start = next, next+done
-		b.counts[2*i], b.counts[2*i+1] = next, next+done
-		next += done + start
+	sum := uint32(0)
+	for i, n := range b.counts[:2*at.n] {
+		b.counts[i] = sum
+		sum += n
 	}
-	b.s.succ = append(double(b.s.succ, len(b.edges)), make([]uint32, len(b.edges))...)
+	b.sorted = zeros(b.sorted, len(b.edges))
 	for _, e := range b.edges {
-		at := &b.counts[e.list()]
-		b.s.succ[*at] = e.to
-		*at++
+		next := &b.counts[e.list()]
+		b.sorted[*next] = e.to
+		*next++
 	}
 	b.edges = b.edges[:0]
+	b.link(at, b.counts, deps, b.sorted)
+}
+
+// link stores the dependencies of a rank. The lists of its operations are one
+// after the other, for each first the operations that it releases when it is
+// done, then those when it starts. ends has their ends, deps the numbers of
+// releases.
+func (b *Builder) link(at span, ends, deps, lists []uint32) {
+	from := uint32(0)
+	for i := range at.n {
+		done, start := ends[2*i], ends[2*i+1]
+		if !b.s.link(at.first+i, i, lists[from:done], lists[done:start]) {
+			b.fail("more than %d bytes for dependencies", uint32(math.MaxUint32))
+			return
+		}
+		b.s.setDeps(at.first+i, deps[i])
+		from = start
+	}
+}
+
+// take appends the ranks of another builder, which is then empty. lines are
+// added to their lines.
+func (b *Builder) take(from *Builder, lines int) {
+	from.endRank()
+	first := b.s.take(&from.s.store, uint32(lines))
+	for _, at := range from.s.ranks {
+		b.s.ranks = append(double(b.s.ranks, 1), span{first + at.first, at.n})
+	}
+	b.s.ops += from.s.ops
+	b.s.maxCPU, b.s.maxNIC = max(b.s.maxCPU, from.s.maxCPU), max(b.s.maxNIC, from.s.maxNIC)
+	b.maxPeer = max(b.maxPeer, from.maxPeer)
+	switch {
+	case from.err != nil:
+		b.err = from.err
+	case len(b.s.segments) > maxSegments:
+		b.fail("more than %d operations", MaxOps)
+	}
+	*from = Builder{edges: from.edges, counts: from.counts, sorted: from.sorted}
+}
+
+// zeros returns n zeros, in the memory of a slice if they fit.
+func zeros(in []uint32, n int) []uint32 {
+	in = double(in[:0], n)[:n]
+	clear(in)
+	return in
 }
 
 func (e edge) list() uint32 {
@@ -230,10 +303,12 @@ func (b *Builder) Schedule() (*Schedule, error) {
 	if err := b.sortRanks(); err != nil {
 		return nil, err
 	}
-	for r := range b.s.ranks {
-		for i, p := range b.s.ops[b.s.ranks[r].first:][:b.s.ranks[r].n] {
-			if err := b.s.checkOp(p); err != nil {
-				return nil, fmt.Errorf("goal: rank %d operation %d: %w", r, i, err)
+	if n := uint32(len(b.s.ranks)); b.maxPeer >= n {
+		for r, v := range b.s.All() {
+			for i := range v.Len() {
+				if op := v.Op(i); !op.fits(n) {
+					return nil, fmt.Errorf("goal: rank %d operation %d: peer %d of %d ranks", r, i, int32(op.Peer), n)
+				}
 			}
 		}
 	}
@@ -255,19 +330,7 @@ func (b *Builder) sortRanks() error {
 	return nil
 }
 
-// checkOp returns an error if an operation does not fit its schedule.
-func (s *Schedule) checkOp(p packed) error {
-	n := uint32(len(s.ranks))
-	if p.kind < Send || p.kind > Calc {
-		return fmt.Errorf("unknown kind %d, expected 1 (send), 2 (recv) or 3 (calc)", p.kind)
-	}
-	if !p.peerOK(n) {
-		return fmt.Errorf("peer %d of %d ranks", int32(p.peer), n)
-	}
-	return nil
-}
-
-// peerOK reports whether the peer of the operation fits a schedule of n ranks.
-func (p *packed) peerOK(n uint32) bool {
-	return p.kind == Calc || p.peer < n || p.kind == Recv && p.peer == Any
+// fits reports whether the peer fits a schedule of n ranks.
+func (o *Op) fits(n uint32) bool {
+	return o.Kind == Calc || o.Peer < n || o.Kind == Recv && o.Peer == Any
 }

@@ -101,7 +101,7 @@ var quadratic = []string{"allreduce-ring", "alltoall-linear", "alltoall-pairwise
 
 // OperationFootprint is the approximate memory of an operation, in bytes, while
 // a schedule is made or run. It is measured (TestMemoryNeeded of cmd/spinsim).
-const OperationFootprint = 100
+const OperationFootprint = 40
 
 // Generate makes the schedule of a pattern. A send waits for the receives, or
 // the computation, whose data it passes on. Receives are posted at the start.

@@ -30,8 +30,8 @@ func knowledge(t require.TestingT, s *Schedule) []*big.Int {
 	open := map[channel][]node{}
 	for r, v := range s.All() {
 		for i := range v.Len() {
-			for _, x := range slices.Concat(v.AfterDone(i), v.AfterStart(i)) {
-				edge(node{r, i}, node{r, int(x)})
+			for _, x := range slices.AppendSeq(slices.Collect(v.AfterDone(i)), v.AfterStart(i)) {
+				edge(node{r, i}, node{r, x})
 			}
 			if op := v.Op(i); op.Kind == Send {
 				c := channel{r, int(op.Peer), op.Tag}

@@ -29,7 +29,7 @@ func (e *endless) Read(b []byte) (int, error) {
 func TestEndlessText(t *testing.T) {
 	const most = 1 << 20
 	for _, line := range []string{"calc 1\n", "// nothing\n", "/* a\n*/ \n", "\n", "} rank 0 {\n", "send 8b to 0\n"} {
-		_, err := readText(&endless{"num_ranks 1\nrank 0 {\n", line}, ReadOptions{File: "x.goal"}, most)
+		_, err := readText(&endless{"num_ranks 1\nrank 0 {\n", line}, ReadOptions{File: "x.goal"}, most, blockLen)
 		require.Error(t, err, line)
 		if line != "} rank 0 {\n" { // a second block is an error earlier
 			require.Regexp(t, `^x.goal:[0-9]+:[0-9]+: more than 1048576 bytes of text`, err.Error(), line)
@@ -39,10 +39,10 @@ func TestEndlessText(t *testing.T) {
 	require.ErrorContains(t, err, "x.goal:1:1048577: line of more than 1048576 bytes")
 
 	whole := "num_ranks 1\nrank 0 {\n" + strings.Repeat("calc 1\n", 100) + "}\n"
-	s, err := readText(strings.NewReader(whole), ReadOptions{}, len(whole))
+	s, err := readText(strings.NewReader(whole), ReadOptions{}, len(whole), blockLen)
 	require.NoError(t, err)
 	require.Equal(t, 100, s.Len())
-	_, err = readText(strings.NewReader(whole), ReadOptions{}, len(whole)-1)
+	_, err = readText(strings.NewReader(whole), ReadOptions{}, len(whole)-1, 8)
 	require.ErrorContains(t, err, "bytes of text")
 }
 

@@ -28,9 +28,8 @@ func (m *Simulator) loop() error {
 		case evWake:
 			m.wake(id, e.time, stamp)
 		case evMsg:
-			op := &m.ops[id]
-			if m.readyMessage(op) > e.time {
-				m.enqueue(op.peer, waitMsg, id, stamp)
+			if m.readyMessage(id) > e.time {
+				m.enqueue(m.s.at(id).peer, waitMsg, id, stamp)
 			} else {
 				m.message(id, e.time)
 			}
@@ -42,186 +41,199 @@ func (m *Simulator) loop() error {
 
 // operation runs an operation or puts it into a wait queue.
 func (m *Simulator) operation(id uint32, t int64, stamp uint32) {
-	op := &m.ops[id]
-	switch op.kind {
+	switch m.s.at(id).kind() {
 	case Recv:
 		m.recv(id, t)
 	case Send:
-		if m.readySend(op) > t {
-			m.enqueue(op.rank, waitSend, id, stamp)
+		if m.readySend(id) > t {
+			m.enqueue(m.s.rank(id), waitSend, id, stamp)
 		} else {
 			m.send(id, t)
 		}
 	case Calc:
-		if m.readyCalc(op) > t {
-			m.enqueue(op.rank, waitCalc, id, stamp)
+		if m.readyCalc(id) > t {
+			m.enqueue(m.s.rank(id), waitCalc, id, stamp)
 		} else {
 			m.calc(id, t)
 		}
 	}
 }
 
-func (m *Simulator) readyCalc(op *simOp) int64 { return m.clocks(op.rank)[op.cpu] }
+func (m *Simulator) readyCalc(id uint32) int64 { return m.clocks(m.s.rank(id))[m.s.unit(id).cpu] }
 
-func (m *Simulator) readySend(op *simOp) int64 {
-	c := m.clocks(op.rank)
-	return max(c[op.cpu], c[m.cpus+m.nics+int(op.nic)])
+func (m *Simulator) readySend(id uint32) int64 {
+	c, u := m.clocks(m.s.rank(id)), m.s.unit(id)
+	return max(c[u.cpu], c[m.sendNIC(u)])
 }
 
-func (m *Simulator) readyMessage(op *simOp) int64 {
-	c := m.clocks(op.peer)
-	return max(c[op.cpu], c[m.cpus+int(op.nic)])
+func (m *Simulator) readyMessage(id uint32) int64 {
+	c, u := m.clocks(m.s.at(id).peer), m.s.unit(id)
+	return max(c[u.cpu], c[m.recvNIC(u)])
 }
+
+// sendNIC and recvNIC return the index of a network interface's clock for each
+// direction.
+func (m *Simulator) sendNIC(u unit) int { return m.cpus + m.nics + int(u.nic) }
+func (m *Simulator) recvNIC(u unit) int { return m.cpus + int(u.nic) }
 
 func (m *Simulator) calc(id uint32, t int64) {
-	op := &m.ops[id]
-	end := m.busy(op.rank, t, int64(op.size))
-	m.clocks(op.rank)[op.cpu] = end
+	rank := m.s.rank(id)
+	end := m.busy(rank, t, int64(m.s.size(id)))
+	m.clocks(rank)[m.s.unit(id).cpu] = end
 	if m.watch != nil {
 		m.watch.calc(id, t, end)
 	}
 	m.open--
-	m.release(op.start, m.succEnd(id))
+	m.releaseStarted(id)
+	m.releaseDone(id)
 	m.schedule()
 }
 
 func (m *Simulator) send(id uint32, t int64) {
-	op, p := &m.ops[id], &m.p
-	c := m.clocks(op.rank)
-	end := m.busy(op.rank, t, p.Overhead+sizeCost(op.size, p.ByteOverhead))
-	gap := t + p.Gap + sizeCost(op.size, p.ByteGap)
-	c[op.cpu], c[m.cpus+m.nics+int(op.nic)] = end, gap
+	rank, u, size, p := m.s.rank(id), m.s.unit(id), m.s.size(id), &m.p
+	c := m.clocks(rank)
+	end := m.busy(rank, t, p.Overhead+sizeCost(size, p.ByteOverhead))
+	gap := t + p.Gap + sizeCost(size, p.ByteGap)
+	c[u.cpu], c[m.sendNIC(u)] = end, gap
 	if m.watch != nil {
 		m.watch.send(id, t, end, gap)
 	}
 	m.open--
 	m.result.Messages++
-	m.push(m.busy(op.rank, t, p.Overhead)+p.L, evMsg|id)
-	if op.size <= p.Eager {
-		m.release(op.start, m.succEnd(id))
-	} else {
-		m.release(op.start, op.done)
+	m.push(m.busy(rank, t, p.Overhead)+p.L, evMsg|id)
+	m.releaseStarted(id)
+	if size <= p.Eager {
+		m.releaseDone(id)
 	}
 	m.schedule()
 }
 
 func (m *Simulator) recv(id uint32, t int64) {
-	op := &m.ops[id]
-	q := &m.ranks[op.rank]
-	msg := m.match.take(&q.msgs, op)
+	rank := m.s.rank(id)
+	q := &m.ranks[rank]
+	msg := m.match.take(&q.msgs, id)
 	if msg == none {
-		m.match.put(&q.recvs, id)
-		m.release(op.start, op.done)
+		m.match.put(rank, &q.recvs, id)
+		m.releaseStarted(id)
 		m.schedule()
 		return
 	}
-	from := &m.ops[msg]
+	from := m.s.rank(msg)
 	m.waiting--
 	m.open--
-	m.countSizes(op, from)
-	doneAt := m.succEnd(msg) // the sender releases nothing
-	if op.size > m.p.Eager {
+	m.countSizes(id, msg)
+	over := false // the sender's operation
+	if large := m.s.size(msg) > m.p.Eager; m.s.size(id) > m.p.Eager {
 		// The clocks belong to the sender, the indices to the receive
 		// (LogGOPS'10 simulator).
-		m.raise(from.rank, op.cpu, op.nic, id, t)
-		if from.size > m.p.Eager {
-			doneAt = from.done
-		}
-	} else if from.size > m.p.Eager {
+		m.raise(from, m.s.unit(id), id, t)
+		over = large
+	} else if large {
 		m.stuck = append(m.stuck, msg)
 	}
-	if from.rank == op.rank {
-		m.release(op.start, op.done)
-		m.release(doneAt, m.succEnd(msg))
-		m.release(op.done, m.succEnd(id))
-		m.schedule()
-		return
-	}
-	if from.rank < op.rank {
-		m.release(doneAt, m.succEnd(msg))
+	if over && from < rank {
+		m.releaseDone(msg)
 		m.schedule()
 	}
-	m.release(op.start, m.succEnd(id))
+	m.releaseStarted(id)
+	if over && from == rank {
+		m.releaseDone(msg)
+	}
+	m.releaseDone(id)
 	m.schedule()
-	if from.rank > op.rank {
-		m.release(doneAt, m.succEnd(msg))
+	if over && from > rank {
+		m.releaseDone(msg)
 		m.schedule()
 	}
 }
 
 // message handles the arrival of the message of send id.
 func (m *Simulator) message(id uint32, t int64) {
-	op, p := &m.ops[id], &m.p
-	c := m.clocks(op.peer)
-	gap := sizeCost(op.size, p.ByteGap)
-	end := m.busy(op.peer, t, p.Overhead+max(gap, sizeCost(op.size, p.ByteOverhead)))
+	peer, u, size, p := m.s.at(id).peer, m.s.unit(id), m.s.size(id), &m.p
+	c := m.clocks(peer)
+	gap := sizeCost(size, p.ByteGap)
+	end := m.busy(peer, t, p.Overhead+max(gap, sizeCost(size, p.ByteOverhead)))
 	gap += t + p.Gap
-	c[op.cpu], c[m.cpus+int(op.nic)] = end, gap
+	c[u.cpu], c[m.recvNIC(u)] = end, gap
 	if m.watch != nil {
 		m.watch.message(id, t, end, gap)
 	}
-	q := &m.ranks[op.peer]
-	to := m.match.take(&q.recvs, op)
+	q := &m.ranks[peer]
+	to := m.match.take(&q.recvs, id)
 	if to == none {
-		m.match.put(&q.msgs, id)
+		m.match.put(peer, &q.msgs, id)
 		m.waiting++
 		return
 	}
 	m.open--
-	into := &m.ops[to]
-	m.countSizes(into, op)
-	if op.size <= p.Eager {
-		m.release(into.done, m.succEnd(to))
+	m.countSizes(to, id)
+	if size <= p.Eager {
+		m.releaseDone(to)
 		m.schedule()
 		return
 	}
-	m.raise(op.rank, op.cpu, op.nic, id|evMsg, t)
-	if op.rank <= into.rank {
-		m.release(op.done, m.succEnd(id))
-		if op.rank < into.rank {
+	rank := m.s.rank(id)
+	m.raise(rank, u, id|evMsg, t)
+	if rank <= peer {
+		m.releaseDone(id)
+		if rank < peer {
 			m.schedule()
 		}
 	}
-	m.release(into.done, m.succEnd(to))
+	m.releaseDone(to)
 	m.schedule()
-	if op.rank > into.rank {
-		m.release(op.done, m.succEnd(id))
+	if rank > peer {
+		m.releaseDone(id)
 		m.schedule()
 	}
 }
 
-func (m *Simulator) countSizes(recv, send *simOp) {
-	if recv.size != send.size {
+func (m *Simulator) countSizes(recv, send uint32) {
+	if m.s.size(recv) != m.s.size(send) {
 		m.result.Mismatched++
 	}
 }
 
 // raise moves the clocks of the sender of a rendezvous message up to the time
 // of the match. Event by made the match.
-func (m *Simulator) raise(rank uint32, cpu, nic uint8, by uint32, t int64) {
+func (m *Simulator) raise(rank uint32, u unit, by uint32, t int64) {
 	c := m.clocks(rank)
-	gs := m.cpus + m.nics + int(nic)
+	gs := m.sendNIC(u)
 	if m.watch != nil {
-		m.watch.raised(rank, cpu, nic, by, t)
+		m.watch.raised(rank, u, by, t)
 	}
-	c[cpu] = max(c[cpu], t)
+	c[u.cpu] = max(c[u.cpu], t)
 	c[gs] = max(c[gs], t)
 }
 
-// succEnd returns the end of the list of operations that operation id releases
-// when it is done.
-func (m *Simulator) succEnd(id uint32) uint32 {
-	return m.ops[id+1].start
+// releaseStarted releases the operations that wait for the start of id.
+func (m *Simulator) releaseStarted(id uint32) {
+	if m.s.at(id).bits&startList != 0 {
+		m.release(id, true)
+	}
 }
 
-// release counts one release of each operation in a part of succ, and collects
+// releaseDone releases the operations that wait for the end of id.
+func (m *Simulator) releaseDone(id uint32) { m.release(id, false) }
+
+// release counts one release of each operation in a list of id, and collects
 // the operations that wait for no other.
-func (m *Simulator) release(from, to uint32) {
-	for _, x := range m.succ[from:to] {
-		st := &m.ops[x].opState
-		if st.link--; st.link == 0 {
-			m.released = append(m.released, x)
+func (m *Simulator) release(id uint32, start bool) {
+	for e := m.s.edges(id); len(e.list) > 0; {
+		x, atStart := e.next()
+		if atStart != start {
+			continue
 		}
+		switch left := &m.left[x]; {
+		case *left == manyDeps:
+			if m.many[x]--; m.many[x] > 0 {
+				continue
+			}
+		case *left > 1:
+			*left--
+			continue
+		}
+		m.released = append(m.released, x)
 	}
 }
 
@@ -236,7 +248,7 @@ func (m *Simulator) schedule() {
 	default:
 		for kind := Send; kind <= Calc; kind++ {
 			for _, id := range m.released {
-				if m.ops[id].kind == kind {
+				if m.s.at(id).kind() == kind {
 					m.scheduleOp(id)
 				}
 			}
@@ -246,13 +258,13 @@ func (m *Simulator) schedule() {
 }
 
 func (m *Simulator) scheduleOp(id uint32) {
-	op := &m.ops[id]
-	if op.kind == Send {
-		m.push(m.readySend(op), evOp|id)
+	kind := m.s.at(id).kind()
+	if kind == Send {
+		m.push(m.readySend(id), evOp|id)
 		return
 	}
-	t := m.readyCalc(op)
-	if op.kind == Recv && m.watch != nil {
+	t := m.readyCalc(id)
+	if kind == Recv && m.watch != nil {
 		m.watch.recv(id, t)
 	}
 	m.push(t, evOp|id)

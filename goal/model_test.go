@@ -2,6 +2,7 @@ package goal
 
 import (
 	"container/heap"
+	"iter"
 	"slices"
 )
 
@@ -100,10 +101,10 @@ func (m *model) add(e *modelEvent) {
 	heap.Push(&m.queue, e)
 }
 
-func (m *model) release(r int, list []uint32) {
-	for _, x := range list {
+func (m *model) release(r int, list iter.Seq[int]) {
+	for x := range list {
 		if m.deps[r][x]--; m.deps[r][x] == 0 {
-			m.free[r] = append(m.free[r], &modelEvent{rank: r, i: int(x), op: m.s.Rank(r).Op(int(x))})
+			m.free[r] = append(m.free[r], &modelEvent{rank: r, i: x, op: m.s.Rank(r).Op(x)})
 		}
 	}
 }

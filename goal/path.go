@@ -39,8 +39,8 @@ type CriticalPath struct {
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {
-		rec.start = memory.Make[int64](2 * len(m.origin))
-		rec.cause = memory.Make[uint32](2 * len(m.origin))
+		rec.start = memory.Make[int64](2 * m.s.ids())
+		rec.cause = memory.Make[uint32](2 * m.s.ids())
 		rec.clock = memory.Make[setting](len(m.ranks) * m.stride)
 		for i := range rec.clock {
 			rec.clock[i].by = none
@@ -70,16 +70,16 @@ type setting struct {
 	by uint32
 }
 
-func (r *recorder) cpu(rank uint32, cpu uint8) *setting {
-	return &r.clock[int(rank)*r.m.stride+int(cpu)]
+func (r *recorder) cpu(rank uint32, u unit) *setting {
+	return &r.clock[int(rank)*r.m.stride+int(u.cpu)]
 }
 
-func (r *recorder) recvNIC(rank uint32, nic uint8) *setting {
-	return &r.clock[int(rank)*r.m.stride+r.m.cpus+int(nic)]
+func (r *recorder) recvNIC(rank uint32, u unit) *setting {
+	return &r.clock[int(rank)*r.m.stride+r.m.recvNIC(u)]
 }
 
-func (r *recorder) sendNIC(rank uint32, nic uint8) *setting {
-	return &r.clock[int(rank)*r.m.stride+r.m.cpus+r.m.nics+int(nic)]
+func (r *recorder) sendNIC(rank uint32, u unit) *setting {
+	return &r.clock[int(rank)*r.m.stride+r.m.sendNIC(u)]
 }
 
 // began records an event at time t. If neither clock is at t, the cause is
@@ -95,36 +95,36 @@ func (r *recorder) began(event uint32, t int64, otherwise uint32, cpu, nic *sett
 }
 
 func (r *recorder) calc(op uint32, t, end int64) {
-	cpu := r.cpu(r.m.ops[op].rank, r.m.ops[op].cpu)
+	cpu := r.cpu(r.m.s.rank(op), r.m.s.unit(op))
 	r.began(2*op, t, none, cpu, cpu)
 	*cpu = setting{end, 2 * op}
 }
 
 func (r *recorder) send(op uint32, t, end, gap int64) {
-	o := &r.m.ops[op]
-	cpu, nic := r.cpu(o.rank, o.cpu), r.sendNIC(o.rank, o.nic)
+	rank, u := r.m.s.rank(op), r.m.s.unit(op)
+	cpu, nic := r.cpu(rank, u), r.sendNIC(rank, u)
 	r.began(2*op, t, none, cpu, nic)
 	*cpu, *nic = setting{end, 2 * op}, setting{gap, 2 * op}
 }
 
 func (r *recorder) message(op uint32, t, end, gap int64) {
-	o := &r.m.ops[op]
-	cpu, nic := r.cpu(o.peer, o.cpu), r.recvNIC(o.peer, o.nic)
+	peer, u := r.m.s.at(op).peer, r.m.s.unit(op)
+	cpu, nic := r.cpu(peer, u), r.recvNIC(peer, u)
 	r.began(2*op+1, t, 2*op, cpu, nic)
 	*cpu, *nic = setting{end, 2*op + 1}, setting{gap, 2*op + 1}
 }
 
 func (r *recorder) recv(op uint32, t int64) {
-	cpu := r.cpu(r.m.ops[op].rank, r.m.ops[op].cpu)
+	cpu := r.cpu(r.m.s.rank(op), r.m.s.unit(op))
 	r.began(2*op, t, none, cpu, cpu)
 }
 
-func (r *recorder) raised(rank uint32, cpu, nic uint8, by uint32, t int64) {
+func (r *recorder) raised(rank uint32, u unit, by uint32, t int64) {
 	event := 2 * (by & idMask)
 	if by&evMsg != 0 {
 		event++
 	}
-	for _, c := range []*setting{r.cpu(rank, cpu), r.sendNIC(rank, nic)} {
+	for _, c := range []*setting{r.cpu(rank, u), r.sendNIC(rank, u)} {
 		if c.t < t {
 			*c = setting{t, event}
 		}
@@ -136,13 +136,13 @@ func (r *recorder) path(res Result) CriticalPath {
 	var c CriticalPath
 	event, end := none, res.MaxNS
 	for cpu := range r.m.cpus {
-		if s := r.cpu(uint32(res.MaxRank), uint8(cpu)); s.t == end {
+		if s := r.cpu(uint32(res.MaxRank), unit{cpu: uint8(cpu)}); s.t == end {
 			event = s.by
 		}
 	}
 	for event != none {
-		op := &r.m.ops[event/2]
-		step := Step{Op: r.m.ref(event / 2), Rank: int(op.rank), Kind: op.kind, Start: r.start[event], End: end}
+		op := r.m.s.at(event / 2)
+		step := Step{Op: r.m.ref(event / 2), Rank: int(r.m.s.rank(event / 2)), Kind: op.kind(), Start: r.start[event], End: end}
 		if event%2 == 1 {
 			step.Kind, step.Rank = Recv, int(op.peer)
 		}

@@ -53,54 +53,26 @@ type Op struct {
 	Size uint64
 }
 
-// packed is the stored form of an operation. Its successors are in
-// Schedule.succ. From done to start are the operations that it releases when it
-// is done. From start to the done of the next operation are those that it
-// releases when it starts.
-type packed struct {
-	size  uint64
-	peer  uint32
-	tag   uint32
-	deps  uint32
-	done  uint32
-	start uint32
-	kind  Kind
-	cpu   uint8
-	nic   uint8
-}
-
-// span is the place of a rank's operations in Schedule.ops.
+// span is the place of a rank's operations in the store.
 type span struct{ first, n uint32 }
 
 // Schedule holds the operations of all ranks. It does not change once it is
 // built, so it may be shared.
 type Schedule struct {
-	ops    []packed
-	succ   []uint32 // indices within the rank
+	store
+
 	ranks  []span
+	ops    int // of all ranks
 	maxCPU uint8
 	maxNIC uint8
-	names  *names // nil: neither labels nor lines were kept
-}
-
-// names holds the labels and lines of operations in the text, for error
-// reports.
-type names struct {
-	bytes []byte
-	// per span, in order of operations: start of the rank's labels in bytes
-	base   []uint64
-	origin []uint32 // per span: its first operation
-	// per operation: end of its label, relative to base; it starts at the end
-	// of the previous label
-	end  []uint32
-	line []uint32
+	names  bool // labels and lines were kept
 }
 
 // Ranks returns the number of ranks.
 func (s *Schedule) Ranks() int { return len(s.ranks) }
 
 // Len returns the number of operations of all ranks.
-func (s *Schedule) Len() int { return len(s.ops) }
+func (s *Schedule) Len() int { return s.ops }
 
 // MaxCPU returns the largest processor index a rank of the schedule may use.
 func (s *Schedule) MaxCPU() uint8 { return s.maxCPU }
@@ -109,7 +81,7 @@ func (s *Schedule) MaxCPU() uint8 { return s.maxCPU }
 func (s *Schedule) MaxNIC() uint8 { return s.maxNIC }
 
 // Named reports whether the labels and lines of the text were kept.
-func (s *Schedule) Named() bool { return s.names != nil }
+func (s *Schedule) Named() bool { return s.names }
 
 // Rank returns the operations of one rank, 0 <= r < Ranks().
 func (s *Schedule) Rank(r int) Rank { return Rank{s, s.ranks[r]} }
@@ -137,73 +109,51 @@ func (r Rank) Len() int { return int(r.at.n) }
 
 // Op returns operation i.
 func (r Rank) Op(i int) Op {
-	p := r.packed(i)
-	return Op{Kind: p.kind, CPU: p.cpu, NIC: p.nic, Peer: p.peer, Tag: p.tag, Size: p.size}
+	id := r.id(i)
+	p, u := r.s.at(id), r.s.unit(id)
+	return Op{Kind: p.kind(), CPU: u.cpu, NIC: u.nic, Peer: p.peer, Tag: r.s.tag(id), Size: r.s.size(id)}
 }
 
 // Deps returns the number of releases that operation i waits for. With 0 it is
 // ready at the start.
-func (r Rank) Deps(i int) int { return int(r.packed(i).deps) }
+func (r Rank) Deps(i int) int { return int(r.s.deps(r.id(i))) }
 
-// AfterDone returns the operations that operation i releases when it is done,
-// in the order of the schedule. An operation with a repeated dependency appears
-// as often. Do not change the slice.
-func (r Rank) AfterDone(i int) []uint32 {
-	p := r.packed(i)
-	return r.s.succ[p.done:p.start]
-}
+// AfterDone iterates over the operations that operation i releases when it is
+// done, in the order of the schedule. An operation with a repeated dependency
+// appears as often.
+func (r Rank) AfterDone(i int) iter.Seq[int] { return r.after(i, false) }
 
-// AfterStart returns the operations that operation i releases when it starts, like AfterDone.
-func (r Rank) AfterStart(i int) []uint32 {
-	at := int(r.at.first) + i
-	return r.s.succ[r.s.ops[at].start:r.s.succEnd(at)]
+// AfterStart iterates over the operations that operation i releases when it
+// starts, like AfterDone.
+func (r Rank) AfterStart(i int) iter.Seq[int] { return r.after(i, true) }
+
+func (r Rank) after(i int, start bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for e := r.s.edges(r.id(i)); len(e.list) > 0; {
+			if x, atStart := e.next(); atStart == start && !yield(int(x-r.at.first)) {
+				return
+			}
+		}
+	}
 }
 
 // Label returns the label of operation i, or "" if it has none or labels were not kept.
-func (r Rank) Label(i int) string { return r.s.label(int(r.at.first) + i) }
+func (r Rank) Label(i int) string {
+	label, _ := r.s.named(r.id(i))
+	return string(label)
+}
 
 // Line returns the line of the text that declares operation i, or 0 if lines were not kept.
 func (r Rank) Line(i int) int {
-	if r.s.names == nil {
-		return 0
-	}
-	return int(r.s.names.line[int(r.at.first)+i])
+	_, line := r.s.named(r.id(i))
+	return line
 }
 
-func (r Rank) packed(i int) *packed {
-	return &r.s.ops[r.at.first : r.at.first+r.at.n][i]
-}
-
-// succEnd returns the end of the successors of operation at.
-func (s *Schedule) succEnd(at int) uint32 {
-	if at+1 < len(s.ops) {
-		return s.ops[at+1].done
+func (r Rank) id(i int) uint32 {
+	if uint(i) >= uint(r.at.n) {
+		panic(fmt.Sprintf("goal: operation %d of %d", i, r.at.n)) //lint:panic a bug of the caller, as for a slice
 	}
-	return uint32(len(s.succ))
-}
-
-func (s *Schedule) label(at int) string {
-	if s.names == nil {
-		return ""
-	}
-	from, to := s.names.span(at)
-	return string(s.names.bytes[from:to])
-}
-
-// span returns the place of an operation's label.
-func (n *names) span(at int) (from, to uint64) {
-	lo, hi := 0, len(n.origin)
-	for hi-lo > 1 {
-		if mid := int(uint(lo+hi) / 2); int(n.origin[mid]) <= at {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	if at > int(n.origin[lo]) {
-		from = uint64(n.end[at-1])
-	}
-	return n.base[lo] + from, n.base[lo] + uint64(n.end[at])
+	return r.at.first + uint32(i)
 }
 
 // OpRef describes an operation of a schedule to a reader.

@@ -15,31 +15,28 @@ const none = ^uint32(0)
 // times, with any parameters. It keeps all memory between runs. It is not safe
 // for concurrent use; several simulators may share a schedule.
 //
-// The operations of a simulator are sorted by their depth in the dependencies
-// of their rank, then by rank. The ranks of a program reach a depth at about
-// the same time, so a run goes through memory mostly forwards.
+// It reads the operations where the schedule has them. Its own memory for an
+// operation is a counter of a byte, and a place in a queue while it waits there.
 type Simulator struct {
 	s *Schedule
 
 	// Constant for a schedule.
-	ops []simOp // one more at the end: its start ends the last lists
-	// per operation: the operations it releases when it starts, then those it
-	// releases when it is done
-	succ   []uint32
-	origin []uint32 // per operation: its number in the schedule
-	roots  int      // operations of depth 0
 	cpus   int
 	nics   int
 	stride int // clocks per rank: cpus, receiving nics, sending nics
 
 	// The state of a run.
-	p        Params
-	noise    *Noise
-	watch    watcher
-	queue    queue
-	stamp    uint32 // number of the next event
-	ranks    []rankState
-	clock    []int64 // nil if each rank has one processor and one network interface
+	p     Params
+	noise *Noise
+	watch watcher
+	queue queue
+	stamp uint32 // number of the next event
+	ranks []rankState
+	clock []int64 // nil if each rank has one processor and one network interface
+	// per operation: missing releases; with manyDeps: in many
+	left     []uint8
+	many     map[uint32]uint32
+	entries  entries
 	match    matcher
 	wait     waitQueues
 	released []uint32
@@ -50,32 +47,6 @@ type Simulator struct {
 
 	limits sim.Limits
 	ctx    context.Context // of the run
-}
-
-// simOp is an operation for the event loop. Constant and changing fields are
-// side by side, because the cache lines touched limit the speed of large runs.
-type simOp struct {
-	size  uint64
-	peer  uint32
-	tag   uint32
-	rank  uint32
-	start uint32 // first operation released when it starts
-	done  uint32 // first operation released when it is done; ends at the next start
-	kind  Kind
-	cpu   uint8
-	nic   uint8
-	deps  uint32 // number of releases it waits for
-	opState
-}
-
-// opState is the changing part of an operation. An operation is in at most one
-// queue at a time. A send is first in a wait queue of its rank. Then its
-// message is in a wait queue of the target, and then among the unexpected
-// messages.
-type opState struct {
-	link  uint32 // before release: missing releases; then: pointer of its queue
-	child uint32 // further pointer
-	stamp uint32 // order in the queue
 }
 
 // rankState is the state of a rank. It is one cache line, because a large run
@@ -89,122 +60,25 @@ type rankState struct {
 	// The numbers of the wait queues of the three classes plus 1, or 0; used
 	// under the same condition as clock.
 	wait [3]uint32
-	_    uint32
+	free uint32 // of entries
 }
 
-// NewSimulator prepares a schedule to run. It takes about 52 bytes per
-// operation, 4 per dependency and 64 per rank. A schedule with several
-// processors or network interfaces takes 8 bytes more per rank for each
-// processor and 16 for each network interface.
+// NewSimulator prepares a schedule to run. It takes about a byte per operation
+// and 72 per rank. A schedule with several processors or network interfaces
+// takes 8 bytes more per rank for each processor and 16 for each network
+// interface. A run adds 16 bytes for each operation that waits, and 16 for each
+// event.
 func NewSimulator(s *Schedule) *Simulator {
-	m := &Simulator{s: s}
-	for i := range s.ops {
-		m.cpus = max(m.cpus, int(s.ops[i].cpu))
-		if s.ops[i].kind != Calc {
-			m.nics = max(m.nics, int(s.ops[i].nic))
-		}
-	}
-	m.cpus++
-	m.nics++
+	m := &Simulator{s: s, cpus: int(s.cpu) + 1, nics: int(s.nic) + 1}
 	m.stride = m.cpus + 2*m.nics
-	m.sortOps()
-	m.match.ops, m.match.scanLimit = m.ops, scanLimit
+	m.left = memory.Make[uint8](s.ids())
 	m.ranks = memory.Make[rankState](len(s.ranks))
+	m.match = matcher{s: &s.store, ranks: m.ranks, entries: &m.entries, scanLimit: scanLimit}
 	if m.stride != len(m.ranks[0].clock) {
 		m.clock = memory.Make[int64](len(s.ranks) * m.stride)
 	}
 	m.result.FinishNS = memory.Make[int64](len(s.ranks))
 	return m
-}
-
-// sortOps fills the constant arrays.
-func (m *Simulator) sortOps() {
-	s := m.s
-	place, counts := depths(s)
-	m.roots = 0
-	if len(counts) > 0 {
-		m.roots = int(counts[0])
-	}
-	next := uint32(0)
-	for d, n := range counts {
-		counts[d] = next
-		next += n
-	}
-	m.ops = memory.Make[simOp](len(s.ops) + 1)
-	m.origin = memory.Make[uint32](len(s.ops))
-	for r, at := range s.ranks {
-		for i := at.first; i < at.first+at.n; i++ {
-			to := counts[place[i]]
-			counts[place[i]]++
-			place[i] = to
-			p := &s.ops[i]
-			m.ops[to] = simOp{
-				size: p.size, peer: p.peer, tag: p.tag, rank: uint32(r), kind: p.kind, cpu: p.cpu, nic: p.nic,
-				deps: p.deps,
-			}
-			m.origin[to] = i
-		}
-	}
-	m.succ = memory.Make[uint32](len(s.succ))[:0]
-	for to, i := range m.origin {
-		p, op := &s.ops[i], &m.ops[to]
-		first := s.ranks[op.rank].first
-		op.start = uint32(len(m.succ))
-		for _, x := range s.succ[p.start:s.succEnd(int(i))] {
-			m.succ = append(m.succ, place[first+x])
-		}
-		op.done = uint32(len(m.succ))
-		for _, x := range s.succ[p.done:p.start] {
-			m.succ = append(m.succ, place[first+x])
-		}
-	}
-	m.ops[len(s.ops)].start = uint32(len(m.succ))
-}
-
-// depths returns the depth of each operation in the dependencies of its rank,
-// and the number of operations at each depth. Operations that a cycle keeps
-// from running get the largest depth.
-func depths(s *Schedule) (depth, counts []uint32) {
-	depth = memory.Make[uint32](len(s.ops))
-	var left, ready []uint32
-	deepest := uint32(0)
-	var cyclic []uint32
-	for _, at := range s.ranks {
-		ops := s.ops[at.first:][:at.n]
-		level := depth[at.first:][:at.n]
-		left, ready = left[:0], ready[:0]
-		for i := range ops {
-			left = append(left, ops[i].deps)
-			if ops[i].deps == 0 {
-				ready = append(ready, uint32(i))
-			}
-		}
-		for n := 0; n < len(ready); n++ {
-			i := ready[n]
-			deepest = max(deepest, level[i])
-			for _, x := range s.succ[ops[i].done:s.succEnd(int(at.first+i))] {
-				level[x] = max(level[x], level[i]+1)
-				if left[x]--; left[x] == 0 {
-					ready = append(ready, x)
-				}
-			}
-		}
-		if len(ready) < len(ops) {
-			for i := range ops {
-				if left[i] > 0 {
-					cyclic = append(cyclic, at.first+uint32(i))
-				}
-			}
-		}
-	}
-	for _, i := range cyclic {
-		depth[i] = deepest + 1
-	}
-	counts = make([]uint32, deepest+2)
-	for _, d := range depth {
-		counts[d]++
-	}
-	return depth, counts
 }
 
 // Option changes a run.
@@ -242,15 +116,7 @@ func (s *Schedule) Check(p Params) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	var bytes, calc uint64
-	for i := range s.ops {
-		if op := &s.ops[i]; op.kind == Calc {
-			calc = max(calc, op.size)
-		} else {
-			bytes = max(bytes, op.size)
-		}
-	}
-	if err := p.fits(bytes, calc); err != nil {
+	if err := p.fits(s.bytes, s.calc); err != nil {
 		return fmt.Errorf("goal: %v: %w", s.tooLarge(p), err)
 	}
 	return nil
@@ -282,20 +148,31 @@ func (m *Simulator) start() {
 	for i := range m.ranks {
 		m.ranks[i] = rankState{recvs: matchList{first: none}, msgs: matchList{first: none}, wait: m.ranks[i].wait}
 	}
-	for i := range m.ops {
-		m.ops[i].opState = opState{link: m.ops[i].deps}
+	m.entries.reset()
+	clear(m.many)
+	for n := range m.s.segments {
+		c := &m.s.segments[n]
+		left := m.left[n*segmentOps:][:len(c.ops)]
+		for i := range c.ops {
+			left[i] = c.ops[i].deps
+		}
+		for i, deps := range c.many { //lint:maporder into another map
+			if m.many == nil {
+				m.many = make(map[uint32]uint32)
+			}
+			m.many[uint32(n)<<segmentBits+i] = deps
+		}
 	}
-	m.stamp, m.waiting, m.open = 0, 0, len(m.origin)
+	m.stamp, m.waiting, m.open = 0, 0, m.s.Len()
 	m.stuck = m.stuck[:0]
 	m.result.Messages, m.result.Mismatched = 0, 0
 	m.released = m.released[:0]
-	for i := range m.roots {
-		if n := len(m.released); n > 0 && m.ops[i].rank != m.ops[m.released[n-1]].rank {
-			m.schedule()
+	for _, at := range m.s.ranks {
+		for id := at.first; id < at.first+at.n; id++ {
+			if m.left[id] == 0 {
+				m.released = append(m.released, id)
+			}
 		}
-		m.released = append(m.released, uint32(i))
-	}
-	if n := len(m.released); n > 0 {
 		m.schedule()
 	}
 }
@@ -303,7 +180,7 @@ func (m *Simulator) start() {
 func (m *Simulator) finish() (Result, error) {
 	res := &m.result
 	res.Ranks = len(m.ranks)
-	res.Events = int64(len(m.origin)-m.open) + res.Messages
+	res.Events = int64(m.s.Len()-m.open) + res.Messages
 	res.MaxNS, res.MaxRank = -1, 0
 	for r := range res.FinishNS {
 		t := int64(0)

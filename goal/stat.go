@@ -23,7 +23,7 @@ type Stats struct {
 
 // Stat counts the contents of a schedule.
 func Stat(s *Schedule) Stats {
-	st := Stats{Ranks: s.Ranks(), Ops: s.Len(), Dependencies: len(s.succ)}
+	st := Stats{Ranks: s.Ranks(), Ops: s.Len(), Dependencies: int(s.links)}
 	sent, received := make([]int64, s.Ranks()), make([]int64, s.Ranks())
 	for r, v := range s.All() {
 		for i := range v.Len() {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"runtime"
 	"slices"
 )
 
@@ -39,318 +39,211 @@ type ReadOptions struct {
 //
 // If the input is not a schedule, the error is a *SyntaxError. Memory grows
 // with the bytes read, not with the sizes that the text announces.
-func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) { return readText(r, opt, MaxText) }
+func ReadText(r io.Reader, opt ReadOptions) (*Schedule, error) {
+	return readText(r, opt, MaxText, blockLen)
+}
 
-func readText(r io.Reader, opt ReadOptions, most int) (*Schedule, error) {
-	t := textReader{src: r, file: opt.File, b: NewBuilder()}
-	if !opt.DropNames {
-		t.names = &names{}
-		t.b.s.names = t.names
-	}
-	idle, all := 0, 0
-	for {
-		more, err := t.readLine()
-		if err != nil {
-			return nil, err
+// blockLen is about how many bytes of text are parsed at a time, besides others.
+// The first block has an eighth, so a text that is as short needs no goroutines.
+const blockLen = 1 << 19
+
+func readText(in io.Reader, opt ReadOptions, most, length int) (*Schedule, error) {
+	r := textReader{src: in, opt: opt, most: most, b: NewBuilder()}
+	r.b.s.names = !opt.DropNames
+	r.last = r.parser()
+	workers := runtime.GOMAXPROCS(0)
+	var running []*piece
+	defer func() {
+		for _, p := range running {
+			<-p.parsed
 		}
-		if !more {
-			return t.finish()
+	}()
+	for size := length / 8; ; size = length {
+		block, starts := r.read(size)
+		// A piece is parsed beside others if what is before it can be complete.
+		ahead := starts && r.last.ranks > 0
+		for len(running) > 0 && (!ahead || len(running) > workers) {
+			p := running[0]
+			running = running[1:]
+			if err := r.join(p); err != nil {
+				return nil, err
+			}
 		}
-		before := len(t.b.s.ops) + len(t.b.s.ranks)
-		if err := t.parseLine(); err != nil {
-			return nil, err
-		}
-		if all += len(t.text) + 1; all > most {
-			return nil, t.errorf("more than %d bytes of text, expected at most so many; the binary form may be longer", most)
-		}
-		if idle += len(t.text) + 1; before != len(t.b.s.ops)+len(t.b.s.ranks) {
-			idle = 0
-		}
-		if idle > maxIdle {
-			return nil, t.errorf("more than %d bytes without an operation", maxIdle)
+		switch {
+		case len(block) == 0:
+			return r.finish()
+		case ahead:
+			p := &piece{parser: r.parser(), block: block, parsed: make(chan struct{})}
+			p.ranks, p.state, p.all = r.last.ranks, wantRank, r.given-len(block)
+			p.b.s.room, p.b.s.like = len(block)/16, r.b.s.before(len(r.b.s.segments))
+			running = append(running, p)
+			go p.run()
+		default:
+			r.last.parse(block)
+			r.spare = append(r.spare, block)
+			if err := r.check(); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
 
-// textState is the part of the text that the reader expects next.
-type textState uint8
-
-const (
-	wantNumRanks textState = iota
-	wantCount
-	wantRank
-	wantNumber
-	wantBrace
-	wantStatement
-)
-
+// textReader divides a text at the beginnings of ranks, and joins what parsers
+// make of the pieces.
 type textReader struct {
 	src    io.Reader
-	file   string
-	buf    []byte
-	next   int // first byte of buf after the current line
-	failed error
+	opt    ReadOptions
+	most   int
+	rest   []byte // read and not yet in a block
+	given  int    // bytes in blocks
+	failed error  // of src; io.EOF at its end
 
-	text    []byte // the current line without its end
-	pos     int
-	line    int
-	state   textState
-	comment int // line where an open block comment began, or 0
+	b       *Builder // the ranks of the pieces before the last one
+	last    *parser  // of the last piece
+	checked int      // ranks of last that b has claimed
 
-	b      *Builder
-	ranks  uint32
-	names  *names
-	labels labelTable
+	spare [][]byte  // blocks
+	idle  []*parser // without a piece
 }
 
-// readLine makes the next line current; false: the input has ended.
-func (t *textReader) readLine() (bool, error) {
-	scanned := t.next
+// piece is a block that begins with a rank, if what is before it is complete.
+type piece struct {
+	*parser
+
+	block  []byte
+	parsed chan struct{}
+}
+
+func (p *piece) run() {
+	p.parse(p.block)
+	close(p.parsed)
+}
+
+// parser returns a parser for the next piece.
+func (r *textReader) parser() *parser {
+	p := &parser{b: NewBuilder()}
+	if n := len(r.idle); n > 0 {
+		p, r.idle = r.idle[n-1], r.idle[:n-1]
+	}
+	*p = parser{file: r.opt.File, most: r.most, named: !r.opt.DropNames, b: p.b, heads: p.heads[:0], labels: p.labels}
+	return p
+}
+
+// read returns the next block, of about size bytes: whole lines, if possible up
+// to the beginning of a rank. It is empty at the end of the text. starts: it
+// begins with a rank.
+func (r *textReader) read(size int) (block []byte, starts bool) {
+	if n := len(r.spare); n > 0 {
+		block, r.spare = r.spare[n-1][:0], r.spare[:n-1]
+	}
+	block = append(block, r.rest...)
 	for {
-		if i := bytes.IndexByte(t.buf[scanned:], '\n'); i >= 0 {
-			t.text = t.buf[t.next : scanned+i]
-			t.next = scanned + i + 1
-			break
+		block = r.fill(block, size)
+		cut := lastRank(block)
+		if cut == 0 || r.failed != nil {
+			cut = bytes.LastIndexByte(block, '\n') + 1
 		}
-		scanned = len(t.buf)
-		if t.failed != nil {
-			if !errors.Is(t.failed, io.EOF) {
-				return false, fmt.Errorf("%sline %d: %w", prefix(t.file), t.line+1, t.failed)
-			}
-			if t.next == len(t.buf) {
-				return false, nil
-			}
-			t.text, t.next = t.buf[t.next:], len(t.buf)
-			break
+		if cut == 0 && len(block) > maxLine || errors.Is(r.failed, io.EOF) {
+			cut = len(block)
 		}
-		if scanned-t.next > maxLine {
-			t.line, t.pos = t.line+1, maxLine
-			return false, t.errorf("line of more than %d bytes", maxLine)
+		if cut > 0 || r.failed != nil {
+			r.rest = append(r.rest[:0], block[cut:]...)
+			r.given += cut
+			return block[:cut], beginsRank(block[:cut])
 		}
-		scanned -= t.next
-		t.fill()
+		size *= 2
 	}
-	t.line++
-	t.pos = 0
-	return true, nil
 }
 
-// fill moves the rest of the buffer to its front and reads more.
-func (t *textReader) fill() {
-	const step = 1 << 16
-	t.buf = t.buf[:copy(t.buf, t.buf[t.next:])]
-	t.next = 0
-	t.buf = slices.Grow(t.buf, step)
-	for empty := 0; ; empty++ {
-		n, err := t.src.Read(t.buf[len(t.buf):cap(t.buf)])
-		t.buf = t.buf[:len(t.buf)+n]
-		if err != nil {
-			t.failed = err
-		} else if n == 0 && empty > 100 {
-			t.failed = io.ErrNoProgress
+// fill reads until the block has size bytes, or the text ends.
+func (r *textReader) fill(block []byte, size int) []byte {
+	if r.failed == nil {
+		block = slices.Grow(block, max(0, size-len(block)))
+	}
+	for empty := 0; len(block) < size && r.failed == nil; empty++ {
+		n, err := r.src.Read(block[len(block):size])
+		block = block[:len(block)+n]
+		if n > 0 {
+			empty = 0
 		}
-		if n > 0 || t.failed != nil {
-			return
+		if r.failed = err; err == nil && empty > 100 {
+			r.failed = io.ErrNoProgress
 		}
 	}
+	return block
 }
 
-func (t *textReader) errorf(format string, args ...any) error {
-	return &SyntaxError{File: t.file, Line: max(1, t.line), Column: t.pos + 1, Msg: fmt.Sprintf(format, args...)}
+// lastRank returns the place of the last line that begins a rank, but for the
+// first line; 0: there is none.
+func lastRank(block []byte) int {
+	for end := len(block); ; {
+		i := bytes.LastIndex(block[:end], []byte("\nrank "))
+		if i < 0 || beginsRank(block[i+1:]) {
+			return i + 1
+		}
+		end = i + 1
+	}
 }
 
-// expected returns an error with the text expected at the current position and
-// the text found.
-func (t *textReader) expected(what string) error {
-	rest := t.text[t.pos:]
-	if len(rest) == 0 {
-		return t.errorf("expected %s, found the end of the line", what)
-	}
-	n := 1
-	for n < len(rest) && n < 40 && isWord[rest[0]] && isWord[rest[n]] {
-		n++
-	}
-	return t.errorf("expected %s, found %q", what, rest[:n])
+// beginsRank reports whether a block begins with a rank, unless it begins in a
+// comment. Within another rank such a line would be an error.
+func beginsRank(block []byte) bool {
+	rest, found := bytes.CutPrefix(block, []byte("rank "))
+	return found && len(rest) > 0 && isDigit(rest[0])
 }
 
-// isWord is the set of bytes in labels, keywords and numbers.
-var isWord = func() (set [256]bool) {
-	for c := range set {
-		b := byte(c)
-		set[c] = isLetter(b) || isDigit(b) || b == '_'
+// join appends a piece to those before it.
+func (r *textReader) join(p *piece) error {
+	<-p.parsed
+	r.spare = append(r.spare, p.block)
+	if r.last.state != wantRank || r.last.comment != 0 {
+		r.last.parse(p.block)
+		return r.check()
 	}
-	return set
-}()
+	p.base = r.last.base + r.last.line
+	if e, ok := errors.AsType[*SyntaxError](p.err); ok {
+		e.Line += p.base
+	}
+	r.take()
+	r.last, r.checked = p.parser, 0
+	return r.check()
+}
 
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-
-// space skips white space and comments and returns the byte after them, or 0 at
-// the end of the line.
-func (t *textReader) space() byte {
-	for t.pos < len(t.text) {
-		c := t.text[t.pos]
-		switch {
-		case c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f':
-			t.pos++
-		case c != '/' || t.pos+1 == len(t.text):
-			return c
-		case t.text[t.pos+1] == '/':
-			t.pos = len(t.text)
-		case t.text[t.pos+1] == '*':
-			t.pos += 2
-			t.comment = t.line
-			t.endComment()
-		default:
-			return c
+// check returns the first error of the last piece.
+func (r *textReader) check() error {
+	for _, h := range r.last.heads[r.checked:] {
+		if !r.b.claim(h.rank) {
+			return &SyntaxError{File: r.opt.File, Line: r.last.base + h.line, Column: h.column, Msg: fmt.Sprintf("rank %d is defined twice", h.rank)}
 		}
 	}
-	return 0
+	r.checked = len(r.last.heads)
+	return r.last.err
 }
 
-// endComment looks for the end of an open block comment on the current line.
-func (t *textReader) endComment() {
-	if i := bytes.Index(t.text[t.pos:], []byte("*/")); i >= 0 {
-		t.pos += i + 2
-		t.comment = 0
-	} else {
-		t.pos = len(t.text)
-	}
+// take moves the ranks of the last piece to those before.
+func (r *textReader) take() {
+	r.b.take(r.last.b, r.last.base)
+	r.idle = append(r.idle, r.last)
 }
 
-// word takes a label or keyword; empty: there is none.
-func (t *textReader) word() []byte {
-	c := t.space()
-	from := t.pos
-	if !isLetter(c) {
-		return nil
-	}
-	for t.pos < len(t.text) && isWord[t.text[t.pos]] {
-		t.pos++
-	}
-	return t.text[from:t.pos]
-}
-
-// number takes an integer of at most the given value.
-func (t *textReader) number(what string, limit uint64) (uint64, error) {
-	if !isDigit(t.space()) {
-		return 0, t.expected(what)
-	}
-	from := t.pos
-	var v uint64
-	for ; t.pos < len(t.text) && isDigit(t.text[t.pos]); t.pos++ {
-		d := uint64(t.text[t.pos] - '0')
-		if v > (math.MaxUint64-d)/10 {
-			t.pos = from
-			return 0, t.errorf("expected %s, found a number above %d", what, limit)
-		}
-		v = v*10 + d
-	}
-	if v > limit {
-		t.pos = from
-		return 0, t.errorf("expected %s, found %d, above %d", what, v, limit)
-	}
-	return v, nil
-}
-
-func (t *textReader) keyword(want string) error {
-	t.space()
-	from := t.pos
-	if string(t.word()) != want {
-		t.pos = from
-		return t.expected("'" + want + "'")
-	}
-	return nil
-}
-
-func (t *textReader) parseLine() error {
-	if t.comment != 0 {
-		t.endComment()
-	}
-	for t.space() != 0 || t.pos < len(t.text) {
-		if err := t.parseItem(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parseItem takes the next part of the file: a word of a header, a brace or a
-// statement.
-func (t *textReader) parseItem() (err error) {
-	switch t.state {
-	case wantNumRanks:
-		err = t.keyword("num_ranks")
-	case wantCount:
-		err = t.numRanks()
-	case wantRank:
-		err = t.keyword("rank")
-	case wantNumber:
-		err = t.startRank()
-	case wantBrace:
-		if t.text[t.pos] != '{' {
-			return t.expected("'{'")
-		}
-		t.pos++
-	case wantStatement:
-		if t.text[t.pos] == '}' {
-			t.pos++
-			t.state = wantRank
-			return nil
-		}
-		return t.statement()
-	}
-	t.state++
-	return err
-}
-
-func (t *textReader) numRanks() error {
-	v, err := t.number("the number of ranks", math.MaxInt32)
-	if err == nil && v == 0 {
-		return t.errorf("expected at least 1 rank")
-	}
-	t.ranks = uint32(v)
-	return err
-}
-
-func (t *textReader) startRank() error {
-	t.space()
-	from := t.pos
-	v, err := t.number("the number of the rank", math.MaxInt32)
-	if err != nil {
-		return err
-	}
-	if v >= uint64(t.ranks) {
-		t.pos = from
-		return t.errorf("rank %d of %d ranks", v, t.ranks)
-	}
-	if t.b.has(int(v)) {
-		t.pos = from
-		return t.errorf("rank %d is defined twice", v)
-	}
-	t.b.Rank(int(v))
-	t.labels.reset()
-	if n := t.names; n != nil {
-		n.base = append(n.base, uint64(len(n.bytes)))
-		n.origin = append(n.origin, uint32(len(t.b.s.ops)))
-	}
-	return nil
-}
-
-func (t *textReader) finish() (*Schedule, error) {
+func (r *textReader) finish() (*Schedule, error) {
+	t := r.last
 	switch {
+	case !errors.Is(r.failed, io.EOF):
+		return nil, fmt.Errorf("%sline %d: %w", prefix(t.file), t.base+t.line+1, r.failed)
 	case t.comment != 0:
-		return nil, t.errorf("the comment that begins in line %d has no end", t.comment)
+		return nil, t.errorf("the comment that begins in line %d has no end", t.base+t.comment)
 	case t.state == wantStatement:
 		return nil, t.errorf("expected '}', found the end of the file")
 	case t.state != wantRank:
 		return nil, t.errorf("expected 'num_ranks' and ranks, found the end of the file")
-	case uint32(len(t.b.s.ranks)) < t.ranks && t.b.order == nil:
-		return nil, t.errorf("expected 'rank %d', found the end of the file", len(t.b.s.ranks))
-	case uint32(len(t.b.s.ranks)) < t.ranks:
-		return nil, t.errorf("found %d ranks, expected %d", len(t.b.s.ranks), t.ranks)
+	case uint32(r.b.claimed) < t.ranks && r.b.order == nil:
+		return nil, t.errorf("expected 'rank %d', found the end of the file", r.b.claimed)
+	case uint32(r.b.claimed) < t.ranks:
+		return nil, t.errorf("found %d ranks, expected %d", r.b.claimed, t.ranks)
 	}
-	s, err := t.b.Schedule()
+	r.take()
+	s, err := r.b.Schedule()
 	if err != nil {
 		return nil, t.errorf("%v", err)
 	}

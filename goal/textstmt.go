@@ -6,7 +6,7 @@ import (
 )
 
 // statement takes an operation or a dependency and the end of its line.
-func (t *textReader) statement() error {
+func (t *parser) statement() error {
 	from := t.pos
 	first := t.word()
 	if first == nil {
@@ -18,9 +18,11 @@ func (t *textReader) statement() error {
 		t.pos++
 		t.space()
 		after := t.pos
-		if err = t.define(first, from); err == nil {
-			err = t.operation(t.word(), after)
+		if !t.labels.define(first) {
+			t.pos = from
+			return t.errorf("label %s is defined twice", first)
 		}
+		err = t.operation(t.word(), after)
 	case isLetter(c):
 		err = t.dependency(first, from)
 	default:
@@ -35,19 +37,8 @@ func (t *textReader) statement() error {
 	return nil
 }
 
-func (t *textReader) define(label []byte, from int) error {
-	if uint64(len(t.labels.bytes)+len(label)) > math.MaxUint32 {
-		return t.errorf("labels of more than %d bytes in a rank", uint32(math.MaxUint32))
-	}
-	if !t.labels.define(label) {
-		t.pos = from
-		return t.errorf("label %s is defined twice", label)
-	}
-	return nil
-}
-
 // operation takes the rest of an operation after its keyword, which is at from.
-func (t *textReader) operation(keyword []byte, from int) error {
+func (t *parser) operation(keyword []byte, from int) error {
 	var op Op
 	var err error
 	switch string(keyword) {
@@ -74,18 +65,17 @@ func (t *textReader) operation(keyword []byte, from int) error {
 	if t.b.err != nil {
 		return t.errorf("%v", t.b.err)
 	}
-	t.labels.op++
-	if n := t.names; n != nil {
-		n.bytes = append(double(n.bytes, len(t.labels.last)), t.labels.last...)
-		n.end = append(n.end, uint32(uint64(len(n.bytes))-n.base[len(n.base)-1]))
-		n.line = append(n.line, uint32(t.line))
+	if t.named {
+		t.b.s.name(t.labels.last, uint32(t.line), t.b.line)
+		t.b.line = uint32(t.line)
 	}
+	t.labels.op++
 	t.labels.last = nil
 	return nil
 }
 
 // transfer takes the size and the peer of a send or receive.
-func (t *textReader) transfer(kind Kind, toward string) (op Op, err error) {
+func (t *parser) transfer(kind Kind, toward string) (op Op, err error) {
 	op.Kind = kind
 	if op.Size, err = t.number("a size in bytes", math.MaxUint64); err != nil {
 		return op, err
@@ -106,7 +96,7 @@ func (t *textReader) transfer(kind Kind, toward string) (op Op, err error) {
 }
 
 // any takes the wildcard -1, if it is next.
-func (t *textReader) any() bool {
+func (t *parser) any() bool {
 	t.space()
 	rest := t.text[t.pos:]
 	if len(rest) < 2 || rest[0] != '-' || rest[1] != '1' || len(rest) > 2 && isWord[rest[2]] {
@@ -117,7 +107,7 @@ func (t *textReader) any() bool {
 }
 
 // attributes takes tag, cpu and nic, each at most once and in this order.
-func (t *textReader) attributes(op *Op) error {
+func (t *parser) attributes(op *Op) error {
 	for last := 0; isLetter(t.space()); {
 		from := t.pos
 		word := t.word()
@@ -157,7 +147,7 @@ func (t *textReader) attributes(op *Op) error {
 
 // dependency takes the rest of a dependency after the label of the operation
 // that waits.
-func (t *textReader) dependency(label []byte, from int) error {
+func (t *parser) dependency(label []byte, from int) error {
 	verb := t.pos
 	relation := string(t.word())
 	if relation != "requires" && relation != "irequires" {

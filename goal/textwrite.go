@@ -42,7 +42,7 @@ func (t *textWriter) rank(r int, v Rank) error {
 	t.buf = strconv.AppendInt(t.buf, int64(r), 10)
 	t.buf = append(t.buf, " {\n"...)
 	for i := range v.Len() {
-		if v.Label(i) != "" || v.Deps(i) > 0 || len(v.AfterDone(i)) > 0 || len(v.AfterStart(i)) > 0 {
+		if v.Label(i) != "" || v.Deps(i) > 0 || len(v.s.edges(v.id(i)).list) > 0 {
 			t.label(v, i)
 			t.buf = append(t.buf, ": "...)
 		}
@@ -52,11 +52,11 @@ func (t *textWriter) rank(r int, v Rank) error {
 		}
 	}
 	for y := range v.Len() {
-		for _, x := range v.AfterDone(y) {
-			t.depend(v, int(x), " requires ", y)
+		for x := range v.AfterDone(y) {
+			t.depend(v, x, " requires ", y)
 		}
-		for _, x := range v.AfterStart(y) {
-			t.depend(v, int(x), " irequires ", y)
+		for x := range v.AfterStart(y) {
+			t.depend(v, x, " irequires ", y)
 		}
 		if err := t.flush(); err != nil {
 			return err
@@ -80,7 +80,7 @@ func (t *textWriter) depend(v Rank, x int, relation string, y int) {
 }
 
 func (t *textWriter) label(v Rank, i int) {
-	if name := v.Label(i); name != "" {
+	if name, _ := v.s.named(v.id(i)); len(name) > 0 {
 		t.buf = append(t.buf, name...)
 		return
 	}

@@ -3,6 +3,7 @@ package goal
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -74,6 +75,8 @@ const (
 // postMortem finds out which operations wait for which after a run.
 type postMortem struct {
 	m     *Simulator
+	order []uint32 // the operations, by their depth in the dependencies of their rank
+	roots int      // operations of depth 0
 	state []uint8
 	// The operations whose release operation i misses are
 	// pred[first[i]:first[i+1]].
@@ -85,18 +88,19 @@ type postMortem struct {
 // unfinished returns the reasons why a run left operations behind.
 func (m *Simulator) unfinished() error {
 	p := &postMortem{m: m}
+	p.sort()
 	e := &UnfinishedError{}
 	p.settle(e)
 	p.predecessors()
-	for i, state := range p.state {
-		if state != isBlocked {
+	for _, i := range p.order {
+		if p.state[i] != isBlocked {
 			continue
 		}
-		switch m.ops[i].kind {
+		switch m.s.at(i).kind() {
 		case Send:
-			p.sends = append(p.sends, uint32(i))
+			p.sends = append(p.sends, i)
 		case Recv:
-			p.recvs = append(p.recvs, uint32(i))
+			p.recvs = append(p.recvs, i)
 		}
 	}
 	order := func(a, b uint32) int { return cmp.Compare(p.meeting(a), p.meeting(b)) }
@@ -109,16 +113,63 @@ func (m *Simulator) unfinished() error {
 }
 
 func (m *Simulator) ref(id uint32) OpRef {
-	r := m.ops[id].rank
-	return m.s.Ref(int(r), int(m.origin[id]-m.s.ranks[r].first))
+	r := m.s.rank(id)
+	return m.s.Ref(int(r), int(id-m.s.ranks[r].first))
+}
+
+// sort finds the order of the operations. Those that a cycle keeps from running
+// are last.
+func (p *postMortem) sort() {
+	s := p.m.s
+	depth := make([]uint32, s.ids())
+	var left, ready []uint32
+	deepest := uint32(0)
+	var cyclic []uint32
+	for _, at := range s.ranks {
+		left, ready = left[:0], ready[:0]
+		for i := range at.n {
+			left = append(left, s.deps(at.first+i))
+			if left[i] == 0 {
+				ready = append(ready, i)
+			}
+		}
+		for n := 0; n < len(ready); n++ {
+			i := at.first + ready[n]
+			deepest = max(deepest, depth[i])
+			for e := s.edges(i); len(e.list) > 0; {
+				x, _ := e.next()
+				depth[x] = max(depth[x], depth[i]+1)
+				if left[x-at.first]--; left[x-at.first] == 0 {
+					ready = append(ready, x-at.first)
+				}
+			}
+		}
+		for i, n := range left {
+			if n > 0 {
+				cyclic = append(cyclic, at.first+uint32(i))
+			}
+		}
+	}
+	for _, i := range cyclic {
+		depth[i] = deepest + 1
+	}
+	for _, at := range s.ranks {
+		for i := range at.n {
+			p.order = append(p.order, at.first+i)
+		}
+	}
+	slices.SortStableFunc(p.order, func(a, b uint32) int { return cmp.Compare(depth[a], depth[b]) })
+	for p.roots < len(p.order) && depth[p.order[p.roots]] == 0 {
+		p.roots++
+	}
 }
 
 // settle finds the state of each operation and lists the entries left in
 // queues.
 func (p *postMortem) settle(e *UnfinishedError) {
 	m := p.m
-	p.state = make([]uint8, len(m.origin))
-	for i := range p.state {
+	p.state = make([]uint8, m.s.ids())
+	for _, i := range p.order {
 		p.state[i] = isBlocked
 	}
 	held := make(map[uint32]uint8)
@@ -129,14 +180,14 @@ func (p *postMortem) settle(e *UnfinishedError) {
 		}
 	}
 	for r := range m.ranks {
-		for id := m.ranks[r].recvs.first; id != none; id = m.ops[id].link {
-			if m.ops[id].stamp > 0 {
-				note(id, isPosted, &e.Receives, &e.NumReceives)
+		for i := m.ranks[r].recvs.first; i != none; i = m.entries.all[i].link {
+			if entry := &m.entries.all[i]; entry.stamp > 0 {
+				note(entry.op&idMask, isPosted, &e.Receives, &e.NumReceives)
 			}
 		}
-		for id := m.ranks[r].msgs.first; id != none; id = m.ops[id].link {
-			if m.ops[id].stamp > 0 {
-				note(id, isSent, &e.Sends, &e.NumSends)
+		for i := m.ranks[r].msgs.first; i != none; i = m.entries.all[i].link {
+			if entry := &m.entries.all[i]; entry.stamp > 0 {
+				note(entry.op&idMask, isSent, &e.Sends, &e.NumSends)
 			}
 		}
 	}
@@ -145,18 +196,15 @@ func (p *postMortem) settle(e *UnfinishedError) {
 	}
 	// Repeat the releases of the run, without the releases of held operations.
 	left := make([]uint32, len(p.state))
-	for i := range left {
-		left[i] = m.ops[i].deps
+	for _, i := range p.order {
+		left[i] = m.s.deps(i)
 	}
-	ready := make([]uint32, 0, m.roots)
-	for i := range m.roots {
-		ready = append(ready, uint32(i))
-	}
+	ready := slices.Clone(p.order[:p.roots])
 	for len(ready) > 0 {
 		i := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
 		p.state[i] = held[i]
-		for _, x := range m.succ[m.ops[i].start:p.released(i)] {
+		for x := range p.releases(i, true) {
 			if left[x]--; left[x] == 0 {
 				ready = append(ready, x)
 			}
@@ -169,32 +217,31 @@ func (p *postMortem) settle(e *UnfinishedError) {
 	}
 }
 
-// released returns the end of the list of operations that a started operation
-// has released.
-func (p *postMortem) released(i uint32) uint32 {
-	op := &p.m.ops[i]
-	if p.state[i] == isPosted || p.state[i] == isSent && op.size > p.m.p.Eager {
-		return op.done
+// releases iterates over the operations that operation i has released, or has
+// not: first those that it releases when it starts.
+func (p *postMortem) releases(i uint32, has bool) iter.Seq[uint32] {
+	started := p.state[i] != isBlocked
+	over := started && p.state[i] != isPosted && (p.state[i] != isSent || p.m.s.size(i) <= p.m.p.Eager)
+	return func(yield func(uint32) bool) {
+		for _, start := range []bool{true, false} {
+			if start && started != has || !start && over != has {
+				continue
+			}
+			for e := p.m.s.edges(i); len(e.list) > 0; {
+				if x, atStart := e.next(); atStart == start && !yield(x) {
+					return
+				}
+			}
+		}
 	}
-	return p.m.succEnd(i)
 }
 
 // predecessors lists, for each operation, the operations whose release it
 // misses.
 func (p *postMortem) predecessors() {
-	m := p.m
 	p.first = make([]uint32, len(p.state)+1)
-	missing := func(i int) []uint32 {
-		switch p.state[i] {
-		case isDone:
-			return nil
-		case isBlocked:
-			return m.succ[m.ops[i].start:m.succEnd(uint32(i))]
-		}
-		return m.succ[p.released(uint32(i)):m.succEnd(uint32(i))]
-	}
-	for i := range p.state {
-		for _, x := range missing(i) {
+	for _, i := range p.order {
+		for x := range p.releases(i, false) {
 			p.first[x]++
 		}
 	}
@@ -204,10 +251,10 @@ func (p *postMortem) predecessors() {
 		p.first[i] = sum
 	}
 	p.pred = make([]uint32, sum)
-	for i := range p.state {
-		for _, x := range missing(i) {
+	for _, i := range p.order {
+		for x := range p.releases(i, false) {
 			p.first[x]--
-			p.pred[p.first[x]] = uint32(i)
+			p.pred[p.first[x]] = i
 		}
 	}
 }
@@ -215,11 +262,11 @@ func (p *postMortem) predecessors() {
 // meeting returns the receiving rank of a message in the high bits, and the
 // sending rank in the low bits.
 func (p *postMortem) meeting(i uint32) uint64 {
-	op := &p.m.ops[i]
-	if op.kind == Recv {
-		return meeting(op.rank, op.peer)
+	op, rank := p.m.s.at(i), p.m.s.rank(i)
+	if op.kind() == Recv {
+		return meeting(rank, op.peer)
 	}
-	return meeting(op.peer, op.rank)
+	return meeting(op.peer, rank)
 }
 
 func meeting(at, from uint32) uint64 { return uint64(at)<<32 | uint64(from) }
@@ -232,7 +279,7 @@ func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint
 		if p.meeting(i) > last {
 			return none
 		}
-		if tagsMatch(p.m.ops[i].tag, tag) {
+		if tagsMatch(p.m.s.tag(i), tag) {
 			return i
 		}
 	}
@@ -243,7 +290,7 @@ func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint
 // fewer. An entry of a match list waits for the first blocked operation that
 // would match it.
 func (p *postMortem) edge(i uint32, n int) uint32 {
-	op := &p.m.ops[i]
+	op, rank, tag := p.m.s.at(i), p.m.s.rank(i), p.m.s.tag(i)
 	pred := p.pred[p.first[i]:p.first[i+1]]
 	switch {
 	case p.state[i] == isBlocked && n < len(pred):
@@ -251,13 +298,13 @@ func (p *postMortem) edge(i uint32, n int) uint32 {
 	case p.state[i] == isBlocked || n > 0:
 		return none
 	case p.state[i] == isPosted && op.peer == Any:
-		return p.partner(p.sends, meeting(op.rank, 0), meeting(op.rank, Any), op.tag)
+		return p.partner(p.sends, meeting(rank, 0), meeting(rank, Any), tag)
 	case p.state[i] == isPosted:
-		return p.partner(p.sends, meeting(op.rank, op.peer), meeting(op.rank, op.peer), op.tag)
+		return p.partner(p.sends, meeting(rank, op.peer), meeting(rank, op.peer), tag)
 	}
-	to := p.partner(p.recvs, meeting(op.peer, op.rank), meeting(op.peer, op.rank), op.tag)
+	to := p.partner(p.recvs, meeting(op.peer, rank), meeting(op.peer, rank), tag)
 	if to == none {
-		to = p.partner(p.recvs, meeting(op.peer, Any), meeting(op.peer, Any), op.tag)
+		to = p.partner(p.recvs, meeting(op.peer, Any), meeting(op.peer, Any), tag)
 	}
 	return to
 }
@@ -272,11 +319,11 @@ func (p *postMortem) cycle() []uint32 {
 	)
 	mark := make([]uint8, len(p.state))
 	next := make([]int, len(p.state)) // number of edges already followed
-	for i, state := range p.state {
-		if state == isDone || mark[i] != fresh {
+	for _, i := range p.order {
+		if p.state[i] == isDone || mark[i] != fresh {
 			continue
 		}
-		path := []uint32{uint32(i)}
+		path := []uint32{i}
 		mark[i] = onPath
 		for len(path) > 0 {
 			from := path[len(path)-1]

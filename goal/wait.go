@@ -18,8 +18,8 @@ const (
 	waitMsg
 )
 
-// waitQueue is a pairing heap of operations, ordered by stamp. Its pointers are
-// opState.link and child.
+// waitQueue is a pairing heap of entries, ordered by stamp. Their pointers are
+// link and child.
 type waitQueue struct {
 	armed int64 // time of the event that wakes the first entry
 	first uint32
@@ -41,36 +41,37 @@ func (w *waitQueues) reset() {
 }
 
 // ready returns the time when the clocks of an entry of the queue are free.
-func (m *Simulator) ready(q *waitQueue, id uint32) int64 {
-	op := &m.ops[id]
+func (m *Simulator) ready(q *waitQueue, i uint32) int64 {
+	id := m.entries.all[i].op
 	switch q.class {
 	case waitCalc:
-		return m.readyCalc(op)
+		return m.readyCalc(id)
 	case waitSend:
-		return m.readySend(op)
+		return m.readySend(id)
 	default:
-		return m.readyMessage(op)
+		return m.readyMessage(id)
 	}
 }
 
-// waitQueue returns the number of a rank's queue for the clocks that op needs.
-func (m *Simulator) waitQueue(rank, class uint32, op *simOp) uint32 {
+// waitQueue returns the number of a rank's queue for the clocks that operation id needs.
+func (m *Simulator) waitQueue(rank, class, id uint32) uint32 {
 	w := &m.wait
 	if m.clock == nil {
 		n := &m.ranks[rank].wait[class]
 		if *n == 0 {
-			w.queues = append(w.queues, waitQueue{first: none, class: class})
+			w.queues = append(double(w.queues, 1), waitQueue{first: none, class: class})
 			*n = uint32(len(w.queues))
 		}
 		return *n - 1
 	}
-	low := class<<16 | uint32(op.cpu)<<8
+	u := m.s.unit(id)
+	low := class<<16 | uint32(u.cpu)<<8
 	if class != waitCalc {
-		low |= uint32(op.nic)
+		low |= uint32(u.nic)
 	}
 	n, added := w.table.get(tableKey{uint64(rank), low})
 	if added {
-		w.queues = append(w.queues, waitQueue{first: none, class: class})
+		w.queues = append(double(w.queues, 1), waitQueue{first: none, class: class})
 	}
 	return n
 }
@@ -78,36 +79,41 @@ func (m *Simulator) waitQueue(rank, class uint32, op *simOp) uint32 {
 // enqueue puts an operation or message that cannot run into its queue at a
 // rank.
 func (m *Simulator) enqueue(rank, class, id, stamp uint32) {
-	n := m.waitQueue(rank, class, &m.ops[id])
+	n := m.waitQueue(rank, class, id)
 	q := &m.wait.queues[n]
-	m.ops[id].opState = opState{link: none, child: none, stamp: stamp}
-	if q.first == none || stamp < m.ops[q.first].stamp {
-		q.first = m.meld(q.first, id)
-		m.arm(n, q, m.ready(q, id))
-	} else {
-		q.first = m.meld(q.first, id)
+	i := m.entries.get(&m.ranks[rank].free, id, stamp)
+	first := q.first == none || stamp < m.entries.all[q.first].stamp
+	q.first = m.entries.meld(q.first, i)
+	if first {
+		m.arm(n, q, m.ready(q, i))
 	}
 }
 
 // arm pushes the event that wakes the first entry of the queue.
 func (m *Simulator) arm(n uint32, q *waitQueue, t int64) {
 	q.armed = t
-	m.queue.push(event{t, uint64(m.ops[q.first].stamp)<<32 | evWake | uint64(n)})
+	m.queue.push(event{t, uint64(m.entries.all[q.first].stamp)<<32 | evWake | uint64(n)})
 }
 
 // wake runs the first entry of a queue if its clocks are free. A wake-up is
 // ignored if the queue has another first entry now, or a later time.
 func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 	q := &m.wait.queues[n]
-	id := q.first
-	if id == none || m.ops[id].stamp != stamp || q.armed != t {
+	i := q.first
+	if i == none || m.entries.all[i].stamp != stamp || q.armed != t {
 		return
 	}
-	if r := m.ready(q, id); r > t {
+	if r := m.ready(q, i); r > t {
 		m.arm(n, q, r)
 		return
 	}
-	q.first = m.meldAll(m.ops[id].child)
+	id := m.entries.all[i].op
+	q.first = m.entries.meldAll(m.entries.all[i].child)
+	rank := m.s.rank(id)
+	if q.class == waitMsg {
+		rank = m.s.at(id).peer
+	}
+	m.entries.give(&m.ranks[rank].free, i)
 	switch q.class {
 	case waitCalc:
 		m.calc(id, t)
@@ -122,44 +128,46 @@ func (m *Simulator) wake(n uint32, t int64, stamp uint32) {
 }
 
 // meld joins two heaps and returns the new first entry.
-func (m *Simulator) meld(a, b uint32) uint32 {
+func (e *entries) meld(a, b uint32) uint32 {
 	if a == none {
 		return b
 	}
 	if b == none {
 		return a
 	}
-	if m.ops[b].stamp < m.ops[a].stamp {
+	all := e.all
+	if all[b].stamp < all[a].stamp {
 		a, b = b, a
 	}
-	m.ops[b].link = m.ops[a].child
-	m.ops[a].child = b
+	all[b].link = all[a].child
+	all[a].child = b
 	return a
 }
 
 // meldAll joins the heaps of a list: first pairs from the front, then the
 // results from the back.
-func (m *Simulator) meldAll(list uint32) uint32 {
+func (e *entries) meldAll(list uint32) uint32 {
+	all := e.all
 	pairs := none
 	for list != none {
 		a := list
-		b := m.ops[a].link
-		m.ops[a].link = none
+		b := all[a].link
+		all[a].link = none
 		list = none
 		if b != none {
-			list = m.ops[b].link
-			m.ops[b].link = none
+			list = all[b].link
+			all[b].link = none
 		}
-		a = m.meld(a, b)
-		m.ops[a].link = pairs
+		a = e.meld(a, b)
+		all[a].link = pairs
 		pairs = a
 	}
-	all := none
+	whole := none
 	for pairs != none {
-		next := m.ops[pairs].link
-		m.ops[pairs].link = none
-		all = m.meld(all, pairs)
+		next := all[pairs].link
+		all[pairs].link = none
+		whole = e.meld(whole, pairs)
 		pairs = next
 	}
-	return all
+	return whole
 }

@@ -17,7 +17,7 @@ type watcher interface {
 	// raised reports that the clocks of the sender of a rendezvous message go
 	// up to t. The cause is event by: a receive, or with evMsg the message of a
 	// send.
-	raised(rank uint32, cpu, nic uint8, by uint32, t int64)
+	raised(rank uint32, u unit, by uint32, t int64)
 }
 
 // Unit is a part of a rank that can be busy.
@@ -66,18 +66,18 @@ type tracer struct {
 }
 
 func (t *tracer) span(op uint32, kind Kind, start int64) Span {
-	s := Span{Kind: kind, Start: start, OpRank: int(t.m.ops[op].rank)}
-	s.Op = int(t.m.origin[op] - t.m.s.ranks[s.OpRank].first)
+	s := Span{Kind: kind, Start: start, OpRank: int(t.m.s.rank(op))}
+	s.Op = int(op - t.m.s.ranks[s.OpRank].first)
 	s.Rank = s.OpRank
 	if kind != Calc {
-		s.Flow = uint64(t.m.origin[op]) + 1
+		s.Flow = uint64(t.m.s.serial(op)) + 1
 	}
 	return s
 }
 
 func (t *tracer) calc(op uint32, start, end int64) {
 	s := t.span(op, Calc, start)
-	s.Index, s.End = t.m.ops[op].cpu, end
+	s.Index, s.End = t.m.s.unit(op).cpu, end
 	t.f(s)
 }
 
@@ -87,16 +87,16 @@ func (t *tracer) send(op uint32, start, end, gap int64) {
 
 func (t *tracer) message(op uint32, start, end, gap int64) {
 	s := t.span(op, Recv, start)
-	s.Rank = int(t.m.ops[op].peer)
+	s.Rank = int(t.m.s.at(op).peer)
 	t.both(op, s, RecvInterface, end, gap)
 }
 
 func (t *tracer) both(op uint32, s Span, unit Unit, end, gap int64) {
-	s.Index, s.End = t.m.ops[op].cpu, end
+	s.Index, s.End = t.m.s.unit(op).cpu, end
 	t.f(s)
-	s.Unit, s.Index, s.End = unit, t.m.ops[op].nic, gap
+	s.Unit, s.Index, s.End = unit, t.m.s.unit(op).nic, gap
 	t.f(s)
 }
 
-func (t *tracer) recv(uint32, int64)                         {}
-func (t *tracer) raised(uint32, uint8, uint8, uint32, int64) {}
+func (t *tracer) recv(uint32, int64)                 {}
+func (t *tracer) raised(uint32, unit, uint32, int64) {}

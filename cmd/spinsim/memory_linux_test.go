@@ -85,8 +85,8 @@ func TestMemoryNeeded(t *testing.T) {
 		"compare pingpong --profile spin-int --mode rdma --size 16MiB",
 		"compare accumulate --profile spin-int --mode rdma --size 16MiB",
 		"compare hpus --profile spin-int --size 4KiB --hpus 8 --handler-time 100ns --set nic.packet_buffer=16MiB",
-		"goal gen alltoall-linear --ranks 700 -o x.bin",
-		"goal gen milc --ranks 500 --iterations 12 -o y.bin",
+		"goal gen alltoall-linear --ranks 1400 -o x.bin",
+		"goal gen milc --ranks 1000 --iterations 16 -o y.bin",
 		"goal run tree.goal --on nodes --matching offload",
 		"goal run all.goal --on nodes --matching host",
 		"run nodes.yaml", "run handlers.yaml", "run bytes.yaml",
@@ -129,7 +129,7 @@ func TestMemoryOfRaces(t *testing.T) {
 func TestFilesWhenMemoryEnds(t *testing.T) { //nolint:tparallel // its subtests are all there is
 	for _, line := range []string{
 		"run ring.yaml --pcap p.pcapng --links l.json --trace t.json",
-		"goal gen alltoall-linear --ranks 700 -o out.goal",
+		"goal gen alltoall-linear --ranks 1400 -o out.goal",
 		"compare pingpong --profile spin-int --mode rdma --size 8MiB --samples s.csv --links l.json --pcap p.pcapng --trace t.pftrace --plot p.svg",
 	} {
 		for _, bound := range []string{"ulimit -d 420000", "ulimit -v 1950000", "--memory-limit=64MiB", "--memory-limit=100MiB"} {

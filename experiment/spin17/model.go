@@ -142,7 +142,7 @@ func (m *modelRun) has(p *experiment.Point) (bool, error) {
 
 // Bytes of the model, as goal.NewSimulator and the critical path allocate them.
 const (
-	bytesPerOperation = 64
+	bytesPerOperation = 36
 	bytesPerStep      = 24
 	bytesPerRank      = 256
 )

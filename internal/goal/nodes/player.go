@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 
 	"github.com/spinsim/spinsim/goal"
@@ -124,10 +125,10 @@ func (p *player) next(r *mpi.Rank) error {
 
 func (p *player) release(i uint32) { p.ready[queueOf[p.ops.Op(int(i)).Kind]].push(i) }
 
-func (p *player) releaseAll(list []uint32) {
-	for _, i := range list {
+func (p *player) releaseAll(list iter.Seq[int]) {
+	for i := range list {
 		if p.deps[i]--; p.deps[i] == 0 {
-			p.release(i)
+			p.release(uint32(i))
 		}
 	}
 }
