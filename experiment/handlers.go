@@ -176,7 +176,12 @@ func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
 // of the state that the role sets, by name. The other numbers have the initial
 // values of the module. A module without a description of its state gets the
 // state of the experiment's own module.
-func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (*handlers.Installed, error) {
+func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (in *handlers.Installed, err error) {
+	runtime.Deep(proc, func() { in, err = h.install(proc, values) })
+	return in, err
+}
+
+func (h *Handlers) install(proc *runtime.Proc, values map[string]any) (*handlers.Installed, error) {
 	if h.plan.State != nil {
 		known := make(map[string]any, len(values))
 		for name, v := range values { //lint:maporder a map is made of a map

@@ -190,10 +190,9 @@ func (st *state) fillEntry(fn string, e *entry, m *ME, kind Kind) error {
 	if err != nil {
 		return err
 	}
-	*e = entry{
-		state: entryWaiting, opts: m.Options, region: r, minFree: m.MinFree, matchBits: m.MatchBits,
-		ignoreBits: m.IgnoreBits, uid: m.UID, ct: m.CT, spin: m.Spin,
-	}
+	*e = entry{} // a literal with the values would need the stack of another entry
+	e.state, e.opts, e.region, e.minFree, e.matchBits = entryWaiting, m.Options, r, m.MinFree, m.MatchBits
+	e.ignoreBits, e.uid, e.ct, e.spin = m.IgnoreBits, m.UID, m.CT, m.Spin
 	e.idMask, e.idKey = idCriterion(st.kind, m.MatchID)
 	e.node.entry = e
 	return nil

@@ -51,6 +51,9 @@ func (e *argError) Error() string { return "portals: " + e.fn + ": PTL_ARG_INVAL
 // Unwrap makes errors.Is(err, ErrArgInvalid) hold.
 func (e *argError) Unwrap() error { return ErrArgInvalid }
 
+// invalid is not inlined, so that its callers need less of a stack.
+//
+//go:noinline
 func invalid(fn, format string, args ...any) error {
 	return &argError{fn: fn, why: fmt.Sprintf(format, args...)}
 }

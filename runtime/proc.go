@@ -181,6 +181,17 @@ func (p *Proc) changed(_ *portals.NI, h portals.Handle) {
 	}
 }
 
+// Deep runs f, which takes no time, on a stack that it shares with other
+// processes: see sim.Process.Deep. If the memory of the process is watched, it
+// runs f on the process's own, where a fault of the processor is explained.
+func Deep(p *Proc, f func()) {
+	if p.memory.Watched() {
+		f()
+		return
+	}
+	p.thread.Process().Deep(f)
+}
+
 // deviceMemory is a process's memory for its interfaces. It does no permission
 // checks: the bus has already done them, page by page.
 type deviceMemory struct{ *host.AddressSpace }

@@ -12,7 +12,12 @@ import (
 // of the handler module (PtlHPUAllocMem). Errors: the module does not fit the
 // device or fails in its own initialisation; ErrNoSpace if the programs of the
 // node already use all of hpu.node_memory.
-func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (*nic.Memory, error) {
+func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (memory *nic.Memory, err error) {
+	Deep(p, func() { memory, err = hpuMemory(p, m, n) })
+	return memory, err
+}
+
+func hpuMemory(p *Proc, m *hpu.Module, n int) (*nic.Memory, error) {
 	c, d := p.node.cluster, p.node.domain
 	p.Reads(used.Module)
 	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {

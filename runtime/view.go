@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime"
@@ -294,13 +295,16 @@ func (p *Proc) main(f func(p *Proc) error) (err error) {
 		defer p.explain(debug.SetPanicOnFault(true))
 	}
 	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case segfault:
-			err = r.error
-		default:
+		r := recover()
+		if r == nil {
+			return
+		}
+		wrong, _ := r.(error)
+		fault, is := errors.AsType[segfault](wrong) // also out of Deep
+		if !is {
 			panic(r) //lint:panic a program's mistake goes on
 		}
+		err = fault.error
 	}()
 	return f(p)
 }

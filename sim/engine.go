@@ -66,6 +66,7 @@ type Engine struct {
 	tracing bool
 
 	coros     CoroPool
+	deep      *Coro      // of Process.Deep; nil: nobody has needed it
 	processes []*Process // in order of spawning; finished ones are removed now and then
 	alive     int
 	watched   []Waiter
@@ -341,5 +342,8 @@ func (e *Engine) Close() {
 		}
 		one.processes, one.alive = nil, 0
 		one.coros.Close()
+		if one.deep != nil {
+			one.deep.Close()
+		}
 	}
 }

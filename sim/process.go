@@ -29,6 +29,7 @@ type processState uint8
 const (
 	processReady processState = iota
 	processRunning
+	processDeep // runs, in Deep
 	processSleeping
 	processParked
 	processDone
@@ -130,6 +131,23 @@ func (p *Process) ParkUntil(what string, deadline Time) bool {
 	}
 	p.wait(processParked, what)
 	return !p.timedOut
+}
+
+// Deep runs f, which must not wait, on a stack that it shares with the other
+// processes of the engine. A stack remains as large as it ever was, and each of
+// a million processes has its own. So what needs much of it once, to set up,
+// belongs here.
+func (p *Process) Deep(f func()) {
+	if p.state != processRunning {
+		f()
+		return
+	}
+	if p.eng.deep == nil {
+		p.eng.deep = NewCoro()
+	}
+	p.state = processDeep
+	defer func() { p.state = processRunning }()
+	p.eng.deep.Start(f)
 }
 
 func (p *Process) wait(s processState, what string) {

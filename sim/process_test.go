@@ -272,3 +272,30 @@ func TestStuckRunAsksForTheWords(t *testing.T) {
   first waits since 1 ns for anything
   second waits since 1 ns for credit (2 so far)`)
 }
+
+// What a process does in Deep happens at once, and its panics come out there.
+// Deep within Deep is the same, and a wait is a mistake.
+func TestDeep(t *testing.T) {
+	e, id := hosts(t)
+	e.Spawn(id, "deep", func(p *Process) error {
+		var log []string
+		p.Deep(func() {
+			log = append(log, "outer")
+			p.Deep(func() { log = append(log, "inner") })
+		})
+		require.Equal(t, []string{"outer", "inner"}, log)
+		cause := errors.New("a mistake")
+		func() {
+			defer func() { require.ErrorIs(t, recover().(error), cause) }()
+			p.Deep(func() { panic(cause) })
+		}()
+		func() {
+			defer func() { require.ErrorContains(t, recover().(error), "process deep waits while it is not running") }()
+			p.Deep(func() { p.Sleep(1) })
+		}()
+		p.Sleep(1)
+		return nil
+	})
+	require.NoError(t, e.Run())
+	require.Equal(t, Time(1), e.Now())
+}

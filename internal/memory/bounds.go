@@ -131,9 +131,16 @@ var promised struct {
 // free is too little, it ends the program as Exhausted does. Several callers may
 // ask before one of them allocates: each gets only what the others leave.
 func Ask(n int64) {
-	if !crosses(&asked, n) {
-		return
+	if crosses(&asked, n) {
+		ask(n)
 	}
+}
+
+// ask is what Ask rarely does. It needs more of a stack than those that Ask runs
+// on have as a rule.
+//
+//go:noinline
+func ask(n int64) {
 	promised.Lock()
 	defer promised.Unlock()
 	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
