@@ -19,7 +19,7 @@ import (
 type act struct {
 	*env
 	sched    resuming
-	runs     []run // contexts, by their index
+	runs     []*run // contexts, by their index
 	dma      dmaRoom
 	inject   func(rank int, op hpu.Op) int64
 	deposits landing
@@ -105,7 +105,7 @@ func (d *act) handle(e *sim.Event) {
 
 // Act carries out one action of the handler in context c; it implements hpu.Device.
 func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
-	r := &d.runs[c.Index()]
+	r := d.runs[c.Index()]
 	if r.core.pool.varied && (a.Op == hpu.OpPutFromHost || a.Op == hpu.OpPutFromDevice) {
 		r.core.pool.sending(r)
 	}

@@ -79,11 +79,11 @@ func newActStage(t require.TestingT, engine hpu.Engine, module []byte, contexts 
 	require.NoError(t, err)
 	x.state, _ = x.program.HPUMemory()
 	x.memory = &Memory{name: "script", program: x.program}
-	x.d = act{env: &x.env, sched: x, dma: dmaRoom{hpu: x.hpu}, requests: requests{sched: x}, out: x, room: x, deposits: x, nodes: 4, runs: make([]run, contexts)}
+	x.d = act{env: &x.env, sched: x, dma: dmaRoom{hpu: x.hpu}, requests: requests{sched: x}, out: x, room: x, deposits: x, nodes: 4, runs: make([]*run, contexts)}
 	cores := &pool{name: "HPU", hpu: x.hpu, cores: make([]core, contexts)}
 	for i := range x.d.runs {
 		cores.cores[i].pool = cores
-		x.d.runs[i].index, x.d.runs[i].core = i, &cores.cores[i]
+		x.d.runs[i] = &run{index: i, core: &cores.cores[i]}
 	}
 	x.stage, x.others, x.after = x.d.handle, x.other, func() {}
 	return x
@@ -92,7 +92,7 @@ func newActStage(t require.TestingT, engine hpu.Engine, module []byte, contexts 
 // begin lets a handler of a message of its own run from a time on.
 func (x *actStage) begin(at sim.Time, order *host.Order, actions ...hpu.Action) *hand {
 	k := len(x.hands)
-	h := &hand{x: x, r: &x.d.runs[k], actions: actions, addr: x.entry(uint64(k), aloneEntry, 0, &portals.Spin{}), before: func(int, *hpu.Action) {}}
+	h := &hand{x: x, r: x.d.runs[k], actions: actions, addr: x.entry(uint64(k), aloneEntry, 0, &portals.Spin{}), before: func(int, *hpu.Action) {}}
 	f := x.frame(portals.Header{Kind: portals.OpPut, MatchBits: uint64(k), AckReq: portals.Ack, Ref: 1}, 2, 8, 512)
 	h.in = x.free.inbound(f)
 	h.in.iface, h.in.d, h.in.order, h.in.phase = x.iface, x.iface.Port.Receive(&f.Header), order, phaseHandlers

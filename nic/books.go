@@ -178,8 +178,8 @@ func (n *NIC) holding() int64 {
 	for _, in := range n.receive.open { //lint:maporder a sum
 		look(in)
 	}
-	for i := range n.schedule.runs {
-		if r := &n.schedule.runs[i]; r.active {
+	for _, r := range n.schedule.runs {
+		if r != nil && r.active {
 			look(r.task.in)
 		}
 	}

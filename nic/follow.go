@@ -205,7 +205,7 @@ func (t *timeline) computes(r *run, end sim.Time) {
 	if f == nil {
 		return
 	}
-	s := sim.Step{Kind: sim.StepSegment, Task: taskOf(r), Processor: int32(r.core.index), From: r.start, To: end}
+	s := sim.Step{Kind: sim.StepSegment, Task: taskOf(r), Processor: r.core.index, From: r.start, To: end}
 	if r.resumed {
 		s.Why = whyStopped(r)
 	}

@@ -50,7 +50,7 @@ func (n *NIC) check() {
 func (c *core) check(wrong func(format string, args ...any)) {
 	active := 0
 	for k := range c.runs {
-		if c.runs[k].active {
+		if r := c.runs[k]; r != nil && r.active {
 			active++
 		}
 	}
@@ -58,12 +58,12 @@ func (c *core) check(wrong func(format string, args ...any)) {
 	switch {
 	case idle != (!c.running && active < len(c.runs)):
 		wrong("%s %d: running %t, %d contexts in use of %d, noted as idle %t", c.pool.name, c.number, c.running, active, len(c.runs), idle)
-	case active != c.active:
+	case active != int(c.active):
 		wrong("%s %d has %d contexts in use, counted %d", c.pool.name, c.number, active, c.active)
 	case c.running && active == 0:
 		wrong("%s %d runs without a handler", c.pool.name, c.number)
-	case !c.running && c.resume.len() > 0:
-		wrong("%s %d is idle while %d handlers can go on", c.pool.name, c.number, c.resume.len())
+	case !c.running && c.resume.head != nil:
+		wrong("%s %d is idle while handlers can go on", c.pool.name, c.number)
 	case !c.running && active < len(c.runs) && c.pool.tasks.len() > 0:
 		wrong("%s %d is idle while %d handlers wait", c.pool.name, c.number, c.pool.tasks.len())
 	}

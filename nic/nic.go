@@ -253,8 +253,8 @@ func FrameOf(p *fabric.Packet) *Frame {
 // entries that wait for another message.
 func (n *NIC) Waiting(report func(sim.Waiting)) {
 	s := &n.schedule
-	for k := range s.runs {
-		if r := &s.runs[k]; r.active {
+	for _, r := range s.runs {
+		if r != nil && r.active {
 			w := sim.Waiting{
 				Who:   fmt.Sprintf("rank %d %s %d: %s handler of %s", n.env.rank, r.core.pool.name, r.core.number, r.task.kind, r.task.in.handlers.memory.name),
 				Since: r.since, What: r.wait.String(),

@@ -182,9 +182,14 @@ func (s *schedule) nextTask(p *pool) task {
 
 // start gives a task a context of an idle core.
 func (s *schedule) start(c *core, t task) {
-	r := &c.runs[0]
-	for i := 1; r.active; i++ {
-		r = &c.runs[i]
+	i := 0
+	for c.runs[i] != nil && c.runs[i].active {
+		i++
+	}
+	r := c.runs[i]
+	if r == nil {
+		r = &run{core: c, index: int(c.first) + i}
+		c.runs[i] = r
 	}
 	c.pool.busy(c)
 	c.active++
@@ -196,7 +201,7 @@ func (s *schedule) start(c *core, t task) {
 		r.fixed = c.pool.first(c.follows)
 	}
 	if at := c.pool.begins(s.now()); at > s.now() {
-		s.post(at, kindDispatched, uint64(r.index), nil)
+		s.post(at, kindDispatched, 0, r)
 		return
 	}
 	s.execute(r)
@@ -234,7 +239,7 @@ func (s *schedule) segmentRan(r *run, status hpu.Status) {
 		end = max(end+r.core.pool.after, r.sent)
 	}
 	s.trace.segment(r, end)
-	s.post(end, kindSegmentEnd, uint64(r.index), nil)
+	s.post(end, kindSegmentEnd, 0, r)
 }
 
 // idle gives a core that has finished a segment its next one: a handler whose
@@ -242,9 +247,9 @@ func (s *schedule) segmentRan(r *run, status hpu.Status) {
 func (s *schedule) idle(c *core) {
 	c.running = false
 	switch p := c.pool; {
-	case c.resume.len() > 0:
+	case c.resume.head != nil:
 		s.resume(c.resume.pop())
-	case c.active == len(c.runs):
+	case int(c.active) == len(c.runs):
 	case s.waiting > 0 && p.tasks.len() > 0:
 		c.follows = true
 		s.start(c, s.nextTask(p))
@@ -290,11 +295,8 @@ func (s *schedule) build(pools Pools) {
 	for _, n := range sizes {
 		all += n.Number * n.Contexts
 	}
-	s.runs = make([]run, all)
-	rest := s.runs
-	for i := range rest {
-		rest[i].index = i
-	}
+	s.runs = make([]*run, all)
+	first := 0
 	for i := range s.pools {
 		p := &s.pools[i]
 		if p.hpu != nil {
@@ -304,12 +306,10 @@ func (s *schedule) build(pools Pools) {
 		p.beyond = make([]uint64, (len(p.cores)-1)/64)
 		for k := range p.cores {
 			c := &p.cores[k]
-			c.pool, c.index, c.number = p, processors, k
+			c.pool, c.index, c.number, c.first = p, int32(processors), int16(k), int32(first)
 			*p.idleOf(c) |= 1 << (k % 64)
-			c.runs, rest = rest[:sizes[i].Contexts], rest[sizes[i].Contexts:]
-			for r := range c.runs {
-				c.runs[r].core = c
-			}
+			first += sizes[i].Contexts
+			c.runs = s.runs[c.first:first:first]
 			processors++
 		}
 	}

@@ -42,7 +42,8 @@ type run struct {
 	resumed    bool // the present segment is not the first
 	landed     bool // in its last suspension it waited for its data to land
 	status     hpu.Status
-	index      int // of the context on the node
+	index      int  // of the context on the node
+	next       *run // in a runQueue
 	ctx        *hpu.Context
 	cycles     int64 // charged to the handler, with the present segment
 
@@ -54,10 +55,11 @@ type run struct {
 	gave    sim.Time // until when it has offered its core; -1: never
 	began   sim.Time // when the handler began
 	number  int64    // of the handler on its node, from 1
-	looks   bool     // there are DMA handles
-	late    int32    // operations of earlier handlers that are still on their way
 	fixed   sim.Time // of a varied pool: the time of the handler
+	late    int32    // operations of earlier handlers that are still on their way
+	looks   bool     // there are DMA handles
 	follows bool     // it waited for its core
+	first   bool     // its first run in its cluster, where its cost depends on that
 
 	// Actions need these:
 	wait blockedOn
@@ -70,7 +72,7 @@ type run struct {
 	desc    hpu.Operation // of a wait with an operation record
 	sent    sim.Time      // when the packets that it sends have left (hpu.send)
 	fn      hpu.Func      // the handler, where its cost depends on more than its instructions
-	first   bool          // its first run in its cluster, likewise
+	_       [8]byte       // 384 bytes in all: it begins a cache line
 }
 
 // at is the handler's own time after it has been charged a number of cycles.
@@ -88,17 +90,36 @@ func (r *run) at(cycles int64) sim.Time {
 }
 
 // core is one processor. It executes one segment at a time, of any of its
-// contexts.
+// contexts. It is one cache line.
 type core struct {
 	pool    *pool
-	runs    []run
-	active  int // contexts in use
-	number  int // in the pool
+	runs    []*run   // by context; nil: none has run there yet
+	resume  runQueue // contexts whose suspension has ended
+	first   int32    // index of its first context on the node
+	index   int32    // on the node
+	number  int16    // in the pool
+	active  int16    // contexts in use
 	running bool
-	follows bool       // it begins a handler that waited
-	resume  ring[*run] // contexts whose suspension has ended, in that order
-	index   int        // on the node
-	_       [32]byte   // so that the next core begins in a new cache line
+	follows bool // it begins a handler that waited
+}
+
+// runQueue is contexts in order of arrival. A context is in one at most.
+type runQueue struct{ head, tail *run }
+
+func (q *runQueue) push(r *run) {
+	if q.head == nil {
+		q.head = r
+	} else {
+		q.tail.next = r
+	}
+	q.tail = r
+}
+
+// pop removes the oldest context; there must be one.
+func (q *runQueue) pop() *run {
+	r := q.head
+	q.head, r.next = r.next, nil
+	return r
 }
 
 // schedule runs the handlers of a node on its processors (sPIN'17 §3.1). Tasks
@@ -109,9 +130,9 @@ type schedule struct {
 	*env
 	act       acting
 	next      delivery
-	runs      []run // contexts of all pools
-	waiting   int   // handlers that wait for a processor
-	buffered  int64 // bytes of packets that wait for a processor
+	runs      []*run // contexts of all pools, nil where none has run yet
+	waiting   int    // handlers that wait for a processor
+	buffered  int64  // bytes of packets that wait for a processor
 	calls     int64
 	cycles    int64    // charged
 	inside    sim.Time // of handlers, from beginning to end
@@ -149,13 +170,13 @@ type programs interface {
 
 // The events of schedule.
 const (
-	kindDispatched sim.Kind = kindsOfSchedule + iota // context: a handler's first cycle
-	// context: a handler has ended or was suspended
+	kindDispatched sim.Kind = kindsOfSchedule + iota // *run: a handler's first cycle
+	// *run: a handler has ended or was suspended
 	kindSegmentEnd
 	// *inbound: all packets are in host memory, and the completion handler may
 	// run
 	kindDelivered
-	// context: a handler that has yielded in vain continues
+	// *run: a handler that has yielded in vain continues
 	kindLooksAgain
 	kindCopied // cluster: a handler's packet is in the memory of its cluster
 )
@@ -163,15 +184,15 @@ const (
 func (s *schedule) handle(e *sim.Event) {
 	switch e.Kind {
 	case kindDispatched:
-		s.execute(&s.runs[e.A])
+		s.execute(e.P.(*run))
 	case kindCopied:
 		s.ready(s.homes.clusters[e.A].copying.pop())
 	case kindSegmentEnd:
-		s.segmentEnd(&s.runs[e.A])
+		s.segmentEnd(e.P.(*run))
 	case kindDelivered:
 		s.completion(e.P.(*inbound))
 	case kindLooksAgain:
-		s.resumable(&s.runs[e.A], 0)
+		s.resumable(e.P.(*run), 0)
 	default:
 		unknown("schedule", e)
 	}
@@ -395,19 +416,19 @@ func (s *schedule) yield(r *run, took int64) {
 	c := r.core
 	if r.gave == s.now() {
 		r.gave += s.round(c.pool, took)
-		s.post(r.gave, kindLooksAgain, uint64(r.index), nil)
+		s.post(r.gave, kindLooksAgain, 0, r)
 		s.idle(c)
 		return
 	}
 	r.gave = s.now()
 	tasks := &c.pool.tasks
-	if c.resume.len() == 0 && tasks.len() == 0 {
+	if c.resume.head == nil && tasks.len() == 0 {
 		r.ready = 0
 		s.resume(r)
 		return
 	}
 	c.resume.push(r)
-	if c.resume.len() == 1 && tasks.len() > 0 && c.active < len(c.runs) {
+	if c.resume.head == r && tasks.len() > 0 && int(c.active) < len(c.runs) {
 		c.running = false
 		s.start(c, s.nextTask(c.pool))
 		return

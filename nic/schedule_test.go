@@ -97,7 +97,7 @@ func (x *stage) segment(r *run) hpu.Status {
 	parts, k := x.parts(r.task), x.done[r]
 	x.done[r] = k + 1
 	r.cycles = r.charged + parts[k].cycles
-	x.log = append(x.log, ran{r.task.in, r.task.packet, r.task.kind, r.core.index, x.s.now(), r.at(r.cycles), k == 0})
+	x.log = append(x.log, ran{r.task.in, r.task.packet, r.task.kind, int(r.core.index), x.s.now(), r.at(r.cycles), k == 0})
 	if k+1 == len(parts) {
 		return hpu.Idle
 	}

@@ -112,7 +112,7 @@ func (t *timeline) segment(r *run, end sim.Time) {
 	}
 	in := r.task.in
 	args := append(make([]sim.Arg, 0, 8), // room for what it returned
-		sim.Arg{Key: "context", Num: int64(r.index - r.core.runs[0].index)},
+		sim.Arg{Key: "context", Num: int64(r.index) - int64(r.core.first)},
 		sim.Arg{Key: "packet", Num: int64(r.task.packet)},
 		sim.Arg{Key: "cycles", Num: r.cycles - r.charged},
 		matchBits(in.frame), cause(in.frame),

@@ -76,7 +76,7 @@ func (n *NIC) device() hpu.Device {
 // fill begins a step of a run.
 func (w *watch) fill(what StepKind, r *run) *HandlerStep {
 	w.step = HandlerStep{
-		What: what, Rank: int(w.act.rank), Number: r.number, Pool: r.core.pool.name, HPU: r.core.number, Context: r.ctx.Index(),
+		What: what, Rank: int(w.act.rank), Number: r.number, Pool: r.core.pool.name, HPU: int(r.core.number), Context: r.ctx.Index(),
 		Handler: r.task.kind.String(), Message: r.task.in.number, Packet: int(r.task.packet), At: w.act.now(), Cycles: r.ctx.Cycles(),
 	}
 	return &w.step
@@ -104,7 +104,7 @@ func (w *watch) began(r *run, record int) {
 
 // Act implements hpu.Device: it carries out the action and reports it.
 func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
-	r := &w.act.runs[c.Index()]
+	r := w.act.runs[c.Index()]
 	at := r.at(a.Cycles)
 	told := *a
 	result, blocked = w.act.Act(c, a)
