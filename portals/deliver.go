@@ -66,14 +66,14 @@ func (port *Port) match(d *Delivery) FailType {
 		return NIPTDisabled
 	}
 	// The device has its own limits, whatever the initiator was granted.
-	if h.Kind.isAtomic() && (h.RLength > port.proc.cfg.Device.atomic(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
+	if h.Kind.isAtomic() && (h.RLength > port.proc.device.atomic(h.Kind) || checkAtomic(h.Kind, h.Op, h.Type, h.RLength) != "") {
 		return NIOpViolation
 	}
 	if port.witness.tracer != nil {
 		port.witness.explain(p, h)
 	}
 	list, e := PriorityList, p.priority.find(h)
-	if e == nil {
+	if e == nil && p.overflow != nil {
 		list, e = OverflowList, p.overflow.find(h)
 	}
 	if e == nil {
@@ -322,7 +322,7 @@ type WaitingEntry struct {
 func (port *Port) WaitingEntries(report func(WaitingEntry)) {
 	for _, p := range port.pts {
 		for _, list := range []List{PriorityList, OverflowList} {
-			if p == nil || port.dead {
+			if p == nil || port.dead || list == OverflowList && p.overflow == nil {
 				continue
 			}
 			for n := p.list(list).head; n != nil; n = n.next {

@@ -66,7 +66,7 @@ type tableSlot[T any] struct {
 	p *T
 }
 
-const firstTableSize = 16
+const firstTableSize = 4
 
 func (t *table[T]) init(kind Kind, ni NIKind, salt uint32) {
 	t.kind, t.ni, t.next = kind, ni, salt
@@ -123,6 +123,19 @@ func (t *table[T]) remove(h Handle) {
 type Spare struct {
 	ops        pool[Op]
 	deliveries deliveryPool
+	limits     [2]*Limits // the latest: nearly all interfaces have the same
+}
+
+// keep returns limits that equal l and that nobody changes.
+func (s *Spare) keep(l *Limits) *Limits {
+	for _, known := range s.limits {
+		if known != nil && *known == *l {
+			return known
+		}
+	}
+	kept := *l
+	s.limits[0], s.limits[1] = s.limits[1], &kept
+	return &kept
 }
 
 // pool recycles objects. It allocates them one by one, because objects of 256

@@ -120,7 +120,7 @@ type index struct {
 	groups int
 }
 
-const firstSlots = 16
+const firstSlots = 4
 
 func (x *index) home(bits, id uint64) uint64 { return mix(bits, id) & uint64(len(x.slots)-1) }
 

@@ -37,7 +37,7 @@ func (ni *Objects) Options() NIOptions {
 func (ni *Objects) Handle() Handle { return ni.handle }
 
 // Limits returns the limits granted.
-func (ni *Objects) Limits() Limits { return ni.limits }
+func (ni *Objects) Limits() Limits { return *ni.limits }
 
 // NIFini (PtlNIFini) undoes one NIInit; the last one releases every object.
 // Errors: ErrNoInit.

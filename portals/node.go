@@ -6,7 +6,8 @@ import "github.com/spinsim/spinsim/internal/used"
 type Node struct {
 	nid    uint32
 	pidMax uint32
-	taken  map[uint32]bool
+	low    uint64          // a bit for each identifier below 64 that is taken
+	taken  map[uint32]bool // the others
 	// generations are the first generations of pending operations for
 	// interfaces of each kind. An answer may arrive after its interface was
 	// closed, and after the process, or a later one with the same identifier,
@@ -16,12 +17,37 @@ type Node struct {
 
 // NewNode makes a node with identifiers 0 to pidMax.
 func NewNode(nid, pidMax uint32) *Node {
-	return &Node{nid: nid, pidMax: pidMax, taken: make(map[uint32]bool)}
+	return &Node{nid: nid, pidMax: pidMax}
+}
+
+func (n *Node) isTaken(pid uint32) bool {
+	if pid < 64 {
+		return n.low>>pid&1 != 0
+	}
+	return n.taken[pid]
+}
+
+func (n *Node) take(pid uint32) {
+	switch {
+	case pid < 64:
+		n.low |= 1 << pid
+	case n.taken == nil:
+		n.taken = map[uint32]bool{pid: true}
+	default:
+		n.taken[pid] = true
+	}
+}
+
+func (n *Node) give(pid uint32) {
+	if pid < 64 {
+		n.low &^= 1 << pid
+	}
+	delete(n.taken, pid)
 }
 
 func (n *Node) takePID(pid uint32) (uint32, error) {
 	if pid == PIDAny {
-		for pid = 0; n.taken[pid]; pid++ {
+		for pid = 0; n.isTaken(pid); pid++ {
 			if pid == n.pidMax {
 				return 0, ErrNoSpace
 			}
@@ -30,10 +56,10 @@ func (n *Node) takePID(pid uint32) (uint32, error) {
 	if pid > n.pidMax {
 		return 0, invalid("NIInit", "pid %d, largest is %d", pid, n.pidMax)
 	}
-	if n.taken[pid] {
+	if n.isTaken(pid) {
 		return 0, ErrPIDInUse
 	}
-	n.taken[pid] = true
+	n.take(pid)
 	return pid, nil
 }
 
@@ -72,7 +98,8 @@ type ProcessConfig struct {
 type Process struct {
 	aborted bool
 	used    used.Set
-	cfg     ProcessConfig // its hooks are called often
+	cfg     processConfig // its hooks are called often
+	device  *Limits
 	node    *Node
 	inits   int
 	id      ID
@@ -81,13 +108,27 @@ type Process struct {
 	serials [niKinds]uint32
 }
 
+// processConfig is a ProcessConfig without the limits of the device, which many
+// processes share.
+type processConfig struct {
+	Hooks  Hooks
+	UID    uint32
+	Memory Memory
+	Map    []ID
+	Tracer Tracer
+	Spare  *Spare
+}
+
 // NewProcess adds a process to the node. It has no identifier until its first
 // NIInit.
 func (n *Node) NewProcess(cfg ProcessConfig) *Process {
 	if cfg.Spare == nil {
 		cfg.Spare = new(Spare)
 	}
-	return &Process{node: n, cfg: cfg}
+	return &Process{
+		node: n, device: cfg.Spare.keep(&cfg.Device),
+		cfg: processConfig{cfg.Hooks, cfg.UID, cfg.Memory, cfg.Map, cfg.Tracer, cfg.Spare},
+	}
 }
 
 // Used returns what the interfaces of the process have been used for so far: the
@@ -162,13 +203,13 @@ func (p *Process) NIInit(iface uint32, options NIOptions, pid uint32, desired *L
 	}
 	if ni := p.nis[kind]; ni != nil {
 		ni.refs++
-		return ni, ni.limits, nil
+		return ni, *ni.limits, nil
 	}
-	limits := p.cfg.Device.grant(desired)
+	limits := p.device.grant(desired)
 	if err := p.identify(pid); err != nil {
 		return nil, Limits{}, err
 	}
-	ni := newNI(p, kind, limits)
+	ni := newNI(p, kind, p.cfg.Spare.keep(&limits))
 	p.nis[kind] = ni
 	return ni, limits, nil
 }
@@ -217,7 +258,7 @@ func (p *Process) closed(kind NIKind) {
 			return
 		}
 	}
-	delete(p.node.taken, p.id.PID)
+	p.node.give(p.id.PID)
 	p.hasPID = false
 }
 

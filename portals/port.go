@@ -20,7 +20,7 @@ func (port *Port) Kind() NIKind { return port.kind }
 func (port *Port) ID() ID { return PhysID(port.names.self.NID, port.names.self.PID) }
 
 // Limits returns the limits granted.
-func (port *Port) Limits() Limits { return port.limits }
+func (port *Port) Limits() Limits { return *port.limits }
 
 // Bundling reports whether a bundle is open. The transport may then delay
 // operations of the host.

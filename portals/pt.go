@@ -2,8 +2,8 @@ package portals
 
 import "github.com/spinsim/spinsim/internal/used"
 
-// pt is a portal table entry. Its first 64 bytes have the fields that every
-// message needs.
+// pt is a portal table entry: 192 bytes, so that it begins a cache line. Its
+// first 64 have the fields that every message needs.
 type pt struct {
 	index    uint32
 	opts     PTOptions
@@ -11,16 +11,19 @@ type pt struct {
 	disabled bool
 	open     int       // deliveries not finished
 	priority entryList // begins with what it found last
-	overflow entryList
-	headers  headerList
-	_        [32]byte // 448 bytes in all: it begins a cache line
+	overflow *entryList
+	headers  *headerList // nil, as overflow: there has never been one
 }
 
+// list returns a list to add to, or one that has something.
 func (p *pt) list(l List) *entryList {
-	if l == OverflowList {
-		return &p.overflow
+	if l != OverflowList {
+		return &p.priority
 	}
-	return &p.priority
+	if p.overflow == nil {
+		p.overflow = new(entryList)
+	}
+	return p.overflow
 }
 
 // PTAlloc (PtlPTAlloc) allocates a portal table entry: the requested one, or
@@ -45,12 +48,15 @@ func (ni *Objects) PTAlloc(options PTOptions, eq Handle, index uint32) (uint32, 
 		index = 0
 		for ; index < uint32(len(ni.pts)) && ni.pts[index] != nil; index++ {
 		}
-		if index == uint32(len(ni.pts)) {
+		if uint64(index) > uint64(ni.limits.MaxPTIndex) {
 			return 0, ErrPTFull
 		}
 	}
-	if index >= uint32(len(ni.pts)) {
+	if uint64(index) > uint64(ni.limits.MaxPTIndex) {
 		return 0, invalid("PTAlloc", "index %d, largest is %d", index, ni.limits.MaxPTIndex)
+	}
+	for uint32(len(ni.pts)) <= index {
+		ni.pts = append(ni.pts, nil)
 	}
 	if ni.pts[index] != nil {
 		return 0, ErrPTInUse
@@ -70,7 +76,7 @@ func (ni *Objects) PTFree(index uint32) error {
 	if err != nil {
 		return err
 	}
-	if p.open > 0 || p.priority.n > 0 || p.overflow.n > 0 || p.headers.n > 0 {
+	if p.open > 0 || p.priority.n > 0 || p.overflow != nil && p.overflow.n > 0 || p.headers != nil && p.headers.n > 0 {
 		return ErrInUse
 	}
 	if q := ni.queues.all.get(p.eq); q != nil && p.opts&OptPTFlowCtrl != 0 {

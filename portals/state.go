@@ -29,8 +29,8 @@ type state struct {
 	pending pendingTable
 	mds     descriptors
 
-	limits  Limits
-	pts     []*pt
+	limits  *Limits // that other interfaces may have, too
+	pts     []*pt   // up to the largest index that was allocated
 	handle  Handle
 	refs    int
 	bundles int
@@ -46,7 +46,7 @@ type state struct {
 }
 
 // newNI allocates NI and Port of an interface together.
-func newNI(p *Process, kind NIKind, limits Limits) *NI {
+func newNI(p *Process, kind NIKind, limits *Limits) *NI {
 	both := &struct {
 		port Port
 		ni   NI
@@ -68,7 +68,6 @@ func newNI(p *Process, kind NIKind, limits Limits) *NI {
 	st.mds.all.init(KindMD, kind, salt)
 	st.queues.all.init(KindEQ, kind, salt)
 	st.counters.all.init(KindCT, kind, salt)
-	st.pts = make([]*pt, limits.MaxPTIndex+1)
 	if kind.Logical() && p.cfg.Map != nil {
 		st.names.setMap(p.cfg.Map)
 	}

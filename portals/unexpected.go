@@ -132,6 +132,9 @@ func (st *state) newHeader(p *pt, e *entry, h *Header, off, mlength uint64) *une
 	u := st.headerPool.get()
 	*u = unexpected{hdr: *h, entry: e, start: e.region.Addr(off), mlength: mlength, listed: true}
 	u.node.header, u.anyID.header = u, u
+	if p.headers == nil {
+		p.headers = new(headerList)
+	}
 	p.headers.add(u)
 	e.headers++
 	st.unexpectedCount++
@@ -151,6 +154,9 @@ func (e *entry) matchesHeader(u *unexpected) bool {
 // nextMatch returns the first header that matches the entry, after the given
 // one, or from the beginning if that is nil.
 func (l *headerList) nextMatch(e *entry, after *unexpected) *unexpected {
+	if l == nil {
+		return nil
+	}
 	var u *unexpected
 	if after == nil {
 		u = l.first(e)
