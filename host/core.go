@@ -54,15 +54,22 @@ type CPUSpec struct {
 type CPU struct {
 	engine *sim.Engine
 	owner  sim.ID
-	spec   CPUSpec
-	cores  []Core
+	cores  int32
+	spec   *CPUSpec // the same for all nodes
+	first  Core     // most nodes of a large cluster need no other
+	others []Core   // nil: nobody has needed them
 	work   []Work
 	busy   [levels]sim.Time
+	shown  *shownCPU
+	used   used.Set // what has happened on the node
+}
+
+// shownCPU is a CPU in a timeline.
+type shownCPU struct {
 	tracks []sim.TrackID
-	group  string // of the tracks in a timeline
+	group  string // of the tracks
 	rank   int
 	follow sim.Follower // receives more than tracks show; nil: none
-	used   used.Set     // what has happened on the node
 }
 
 // Core is one core of a CPU.
@@ -84,18 +91,30 @@ type Work struct {
 
 // Init makes c n idle cores of actor id. group is their group in a timeline,
 // where they are called "CPU 0" and so on.
-func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec CPUSpec, group string, rank int) {
-	*c = CPU{engine: eng, owner: id, spec: spec, cores: make([]Core, n), group: group, rank: rank}
-	for i := range c.cores {
-		c.cores[i].index = i
-	}
+func (c *CPU) Init(eng *sim.Engine, id sim.ID, n int, spec *CPUSpec, group string, rank int) {
+	*c = CPU{engine: eng, owner: id, spec: spec, cores: int32(n)}
 	if !eng.Tracing() {
 		return
 	}
-	c.follow, _ = eng.Tracer().(sim.Follower)
-	for i := range c.cores {
-		c.tracks = append(c.tracks, eng.Tracer().Track(group, rank, fmt.Sprintf("CPU %d", i)))
+	c.shown = &shownCPU{group: group, rank: rank}
+	c.shown.follow, _ = eng.Tracer().(sim.Follower)
+	for i := range n {
+		c.shown.tracks = append(c.shown.tracks, eng.Tracer().Track(group, rank, fmt.Sprintf("CPU %d", i)))
 	}
+}
+
+// core returns a core by its number.
+func (c *CPU) core(i int) *Core {
+	if i == 0 {
+		return &c.first
+	}
+	if c.others == nil {
+		c.others = make([]Core, c.cores-1)
+		for k := range c.others {
+			c.others[k].index = k + 1
+		}
+	}
+	return &c.others[i-1]
 }
 
 // Use notes what happens on the node for the first time: see package used.
@@ -105,7 +124,7 @@ func (c *CPU) Use(f used.Fact) { c.used.Add(f) }
 func (c *CPU) Used() used.Set { return c.used }
 
 // Cores returns the number of cores.
-func (c *CPU) Cores() int { return len(c.cores) }
+func (c *CPU) Cores() int { return int(c.cores) }
 
 // Busy returns the working time of all cores, including work accepted for
 // later.
@@ -139,15 +158,16 @@ func (c *CPU) charge(l Level, what string, d sim.Time) {
 
 // span draws an interval on the timeline.
 func (c *CPU) span(t *Thread, what string, from, to sim.Time) {
-	if c.tracks == nil {
+	if c.shown == nil {
 		return
 	}
+	track := c.shown.tracks[t.core.index]
 	process := sim.Arg{Key: "process", Text: t.name}
 	if t.kernel {
-		c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, process, sim.Arg{Key: "kernel", Num: 1})
+		c.engine.Tracer().Span(track, what, from, to, t.flow, process, sim.Arg{Key: "kernel", Num: 1})
 		return
 	}
-	c.engine.Tracer().Span(c.tracks[t.core.index], what, from, to, t.flow, process)
+	c.engine.Tracer().Span(track, what, from, to, t.flow, process)
 }
 
 // hold gives the core to t for d, after all earlier work of the same level and

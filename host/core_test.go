@@ -30,7 +30,7 @@ type ran struct {
 func newMachine(cores int, spec CPUSpec) *machine {
 	m := &machine{eng: sim.New(1)}
 	m.id = m.eng.Add("node", m)
-	m.Init(m.eng, m.id, cores, spec, "Rank", 0)
+	m.Init(m.eng, m.id, cores, &spec, "Rank", 0)
 	return m
 }
 

@@ -21,7 +21,7 @@ type system struct {
 }
 
 func (c *CPU) systemOf(core int) *system {
-	k := &c.cores[core]
+	k := c.core(core)
 	if k.system == nil {
 		k.system = &system{cpu: c, core: k}
 	}

@@ -70,7 +70,7 @@ func TestTimelineOfACore(t *testing.T) {
 	eng.SetTracer(tracer)
 	n := &hosttest.Node{Engine: eng}
 	n.ID = eng.Add("Node[0]", n)
-	n.CPU.Init(eng, n.ID, 2, host.CPUSpec{}, "Rank", 0)
+	n.CPU.Init(eng, n.ID, 2, &host.CPUSpec{}, "Rank", 0)
 	tasklet := n.CPU.NewTasklet("pages", func(th *host.Thread) { th.Run(2*us, "get_user_pages") })
 	irq := n.CPU.RequestIRQ(1, "smmu", func(th *host.Thread) {
 		th.Run(us, "read registers")

@@ -40,7 +40,7 @@ func (s *system) begins() bool {
 
 // exceeded reports whether a pass must end although tasklets wait.
 func (s *system) exceeded() bool {
-	p, spec := &s.pass, &s.cpu.spec
+	p, spec := &s.pass, s.cpu.spec
 	if spec.SoftirqRounds == 0 {
 		return false
 	}

@@ -114,9 +114,9 @@ func newStorage(eng *sim.Engine, name string, cpu *CPU, core int, spec *StorageS
 	s := &Storage{spec: spec, engine: eng, wire: Server{Rate: spec.Bandwidth}}
 	s.id = eng.Add(name, s)
 	s.irq = cpu.RequestIRQ(core, "storage", s.completions)
-	if eng.Tracing() && cpu.tracks != nil {
+	if eng.Tracing() && cpu.shown != nil {
 		s.tracer = eng.Tracer()
-		s.track = s.tracer.Track(cpu.group, cpu.rank, "storage")
+		s.track = s.tracer.Track(cpu.shown.group, cpu.shown.rank, "storage")
 	}
 	return s
 }

@@ -28,12 +28,12 @@ type Thread struct {
 // returns an error, the run ends with it. leaves, if not nil, is called
 // whenever the thread is about to wait or work.
 func (c *CPU) Spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
-	c.cores[core].threads++
+	c.core(core).threads++
 	return c.spawn(t, core, name, leaves, f)
 }
 
 func (c *CPU) spawn(t *Thread, core int, name string, leaves func(), f func(t *Thread) error) *sim.Process {
-	*t = Thread{cpu: c, core: &c.cores[core], name: name, leaves: leaves}
+	*t = Thread{cpu: c, core: c.core(core), name: name, leaves: leaves}
 	t.process = c.engine.Spawn(c.owner, name, func(*sim.Process) error { return f(t) })
 	return t.process
 }
@@ -96,7 +96,7 @@ func (t *Thread) Run(d sim.Time, what string) {
 // not read what others change, change what others read, or ask for the time. If
 // somebody could notice the difference, Owe is Run.
 func (t *Thread) Owe(d sim.Time, what string) {
-	if t.core.threads > 1 || t.level != Threads || t.cpu.tracks != nil {
+	if t.core.threads > 1 || t.level != Threads || t.cpu.shown != nil {
 		t.Run(d, what)
 		return
 	}
@@ -214,8 +214,8 @@ func (t *Thread) Sleep(until sim.Time) {
 
 // due reports to a follower that the thread continues because of the time.
 func (t *Thread) due() {
-	if f := t.cpu.follow; f != nil {
-		f.Step(&sim.Step{Kind: sim.StepTimer, Rank: int32(t.cpu.rank), To: t.Now()})
+	if s := t.cpu.shown; s != nil && s.follow != nil {
+		s.follow.Step(&sim.Step{Kind: sim.StepTimer, Rank: int32(s.rank), To: t.Now()})
 	}
 }
 

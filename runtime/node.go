@@ -25,8 +25,7 @@ type Node struct {
 	storage *host.Storage
 	ids     *portals.Node // process identifiers
 	procs   []*Proc
-	moved   int64    // bytes that the cores streamed
-	_       [48]byte // pads Node to 2,432 bytes, so that the next node begins on a cache line
+	moved   int64 // bytes that the cores streamed; the next node begins on a cache line
 }
 
 // Bus is the NIC's path to the memory of the node's processes.

@@ -9,24 +9,27 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
+// noCosts are the costs of cores without an operating system.
+var noCosts host.CPUSpec
+
 // boot makes the node's cores, its operating system if the profile has one, and
 // the translator between the bus and memory.
 func (n *Node) boot(cfg *Config) {
 	p := n.cluster.profile
-	cores := host.CPUSpec{}
+	cores := &noCosts
 	if p.OS.On() {
-		cores = p.OS.CPUSpec
+		cores = &p.OS.CPUSpec
 	}
 	n.cpu.Init(n.domain.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
 	n.translate(cfg)
-	storage := fmt.Sprintf("storage of rank %d", n.rank)
+	storage := func() string { return fmt.Sprintf("storage of rank %d", n.rank) }
 	switch {
 	case !p.OS.On() && p.Storage.On():
-		n.storage = host.NewStorage(n.domain.engine, storage, &n.cpu, 0, &p.Storage)
+		n.storage = host.NewStorage(n.domain.engine, storage(), &n.cpu, 0, &p.Storage)
 	case p.OS.On():
 		n.kernel = host.NewKernel(n.domain.engine, &n.cpu, &p.OS)
 		if p.Storage.On() {
-			n.storage = n.kernel.Attach(storage, &p.Storage)
+			n.storage = n.kernel.Attach(storage(), &p.Storage)
 		}
 		if n.iommu != nil {
 			n.driver = host.NewSMMUDriver(n.kernel, n.iommu)

@@ -18,7 +18,7 @@ type Node struct {
 func NewNode(spec *host.OSSpec) *Node {
 	n := &Node{Engine: sim.New(1)}
 	n.ID = n.Engine.Add("Node[0]", n)
-	n.CPU.Init(n.Engine, n.ID, Cores, spec.CPUSpec, "Rank", 0)
+	n.CPU.Init(n.Engine, n.ID, Cores, &spec.CPUSpec, "Rank", 0)
 	n.Kernel = host.NewKernel(n.Engine, &n.CPU, spec)
 	return n
 }
