@@ -131,9 +131,9 @@ type codeKey struct {
 	bytes  uint32
 }
 
-// nodePrepared is about what a node with handlers takes, in bytes: large pages
-// back that much in clusters of many nodes.
-const nodePrepared = 48 << 10
+// nodePrepared is about what a node with handlers takes of Go's heap, with
+// garbage, in bytes: large pages back that much in clusters of many nodes.
+const nodePrepared = 24 << 10
 
 // NewCluster builds the nodes and the network. Close it when done.
 func NewCluster(cfg Config) (*Cluster, error) {

@@ -68,7 +68,7 @@ func TestMemoryNeeded(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"nodes.yaml":    "{profile: spin-int, ranks: 3000, programs: [{ranks: all, steps: [compute: 1us]}]}",
-		"handlers.yaml": "{profile: spin-int, ranks: 1200, entries: [{name: e, ranks: all, length: 64, handlers: {module: count}}], programs: [{ranks: 0, steps: [put: {to: 1, entry: e, bytes: 8}]}]}",
+		"handlers.yaml": "{profile: spin-int, ranks: 2400, entries: [{name: e, ranks: all, length: 64, handlers: {module: count}}], programs: [{ranks: 0, steps: [put: {to: 1, entry: e, bytes: 8}]}]}",
 		"bytes.yaml": `{profile: spin-int, ranks: 32, entries: [{name: e, ranks: all, length: 4MiB}],
 			programs: [{ranks: 1..31, buffers: [{name: b, bytes: 4MiB, fill: pattern}], steps: [put: {to: rank-1, entry: e, from: b}]}]}`,
 	} {
@@ -79,8 +79,8 @@ func TestMemoryNeeded(t *testing.T) {
 	itself := taken(t, dir, "version")
 	for _, line := range []string{
 		"compare bcast --profile spin-int --mode rdma --ranks 3000 --size 8",
-		"compare bcast --profile spin-int --mode p4 --ranks 1500 --size 8 --set hpu.cores=64",
-		"compare bcast --profile spin-int --mode spin-stream --ranks 1200 --size 8",
+		"compare bcast --profile spin-int --mode p4 --ranks 3000 --size 8 --set hpu.cores=64",
+		"compare bcast --profile spin-int --mode spin-stream --ranks 2400 --size 8",
 		"compare bcast --profile spin-int --mode spin-store --ranks 16 --size 4MiB",
 		"compare pingpong --profile spin-int --mode rdma --size 16MiB",
 		"compare accumulate --profile spin-int --mode rdma --size 16MiB",

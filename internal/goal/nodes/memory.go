@@ -7,7 +7,7 @@ import (
 
 // rankFootprint is how much of the machine's memory a rank takes besides its
 // node and its messages, bytes: measured as runtime.Footprint.
-const rankFootprint = 90 << 10
+const rankFootprint = 180 << 10
 
 // Memory estimates the memory of the machine that a run of the schedule takes,
 // bytes: nodes, ranks, and the messages whose operations depend on no other.
