@@ -33,7 +33,7 @@ const (
 
 // The largest values of the axes ranks and size.
 const (
-	MaxRanks = "131072" // some 70 KB each with handlers
+	MaxRanks = "1048576" // some 26 KB each with handlers
 	MaxBytes = "1GiB"
 )
 
