@@ -19,8 +19,8 @@ import (
 type Slab struct {
 	free []byte
 
-	recent []*Page     // by print: a later page takes the place of another
-	unused [64][]*Page // by the power of two of their capacity
+	recent []*Page   // by print: a later page takes the place of another
+	unused [][]*Page // by their capacity in grains
 	fresh  []Page
 	live   poison.Count
 	pieces []byte // buffer of Take
@@ -40,6 +40,10 @@ func (p *Page) Bytes() []byte { return p.bytes }
 const (
 	slabBytes  = 1 << 25
 	recentBits = 12
+	grain      = 256
+	// mostKept is the size of the largest page that is used again. No packet is
+	// larger.
+	mostKept = 1 << 17
 	// PageLeast is the number of bytes from which it pays to look for equal ones:
 	// copies of fewer bytes are cheaper.
 	PageLeast = 1024
@@ -67,7 +71,7 @@ func (s *Slab) take(n int) []byte {
 // of the latest pages has them already, it is that page.
 func (s *Slab) Keep(b []byte) *Page {
 	if s.recent == nil {
-		s.recent = make([]*Page, 1<<recentBits)
+		s.recent, s.unused = make([]*Page, 1<<recentBits), make([][]*Page, mostKept/grain+1)
 	}
 	s.live.Add(1)
 	mark := printOf(b)
@@ -96,19 +100,21 @@ func (s *Slab) share(b []byte, p *Page) *Page {
 
 // page returns a page with room for n bytes.
 func (s *Slab) page(n int) *Page {
-	class := bits.Len(uint(n - 1))
-	if k := len(s.unused[class]) - 1; k >= 0 {
-		p := s.unused[class][k]
-		s.unused[class] = s.unused[class][:k]
-		p.bytes = p.bytes[:n]
-		return p
+	grains := (n + grain - 1) / grain
+	if grains < len(s.unused) {
+		if k := len(s.unused[grains]) - 1; k >= 0 {
+			p := s.unused[grains][k]
+			s.unused[grains] = s.unused[grains][:k]
+			p.bytes = p.bytes[:n]
+			return p
+		}
 	}
 	if len(s.fresh) == 0 {
 		s.fresh = make([]Page, 64)
 	}
 	p := &s.fresh[0]
 	s.fresh = s.fresh[1:]
-	p.bytes = s.take(1 << class)[:n]
+	p.bytes = s.take(grains * grain)[:n]
 	return p
 }
 
@@ -126,8 +132,9 @@ func (s *Slab) Drop(p *Page) {
 		poison.Bytes(p.bytes)
 		return
 	}
-	class := bits.Len(uint(cap(p.bytes) - 1))
-	s.unused[class] = append(s.unused[class], p)
+	if grains := cap(p.bytes) / grain; grains < len(s.unused) {
+		s.unused[grains] = append(s.unused[grains], p)
+	}
 }
 
 // printOf is a number that differs for most different bytes. It looks at few of

@@ -14,8 +14,10 @@ import (
 // unwatched is an address space whose programs no guard watches.
 func unwatched() *AddressSpace {
 	a := NewAddressSpace(nil)
-	a.guard.Release()
-	a.guard, a.asks = nil, false
+	if a.guard != nil {
+		a.guard.Release()
+		a.guard, a.asks = nil, false
+	}
 	return a
 }
 
