@@ -179,7 +179,7 @@ func TestFilesWhenMemoryEnds(t *testing.T) { //nolint:tparallel // its subtests 
 func TestLimitsOfTheProcess(t *testing.T) {
 	for _, tc := range []struct{ limit, line, want string }{
 		{"-v 4000000", "compare npf-instances --mode npf --instances 2 --time 1us", "ended: .* ulimit -v allows"},
-		{"-v 2500000", "compare bcast --profile spin-int --mode rdma --ranks 60000 --size 8", "ended: .* ulimit -v"},
+		{"-v 2500000", "compare bcast --profile spin-int --mode rdma --ranks 120000 --size 8", "ended: .* ulimit -v"},
 		// many nodes reserve a little each, and one of them may be the first to
 		// notice
 		{"-v 3000000", "compare osu-ranks -q --profile exanest", `(?s)(ended: .* ulimit -v|osu-ranks .*\(ulimit\) leave)`},
