@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/lazy"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -45,16 +47,30 @@ func (p *Point) Need() int64 {
 	if e.Memory != nil {
 		return e.Memory(p)
 	}
-	value := func(axis string, otherwise int) int {
-		if i := e.axis(axis); i >= 0 {
-			if v, isInt := p.values[i].(int); isInt {
-				return v
-			}
-		}
-		return otherwise
-	}
-	ranks, size := value("ranks", 2), value("size", 0)
+	ranks, size := axisOr(p, "ranks", 2), axisOr(p, "size", 0)
 	return p.Footprint(ranks) + int64(2*ranks+4)*int64(size)
+}
+
+// axisOr is the value of an axis, or otherwise if there is none.
+func axisOr(p *Point, axis string, otherwise int) int {
+	if i := p.experiment.axis(axis); i >= 0 {
+		if v, isInt := p.values[i].(int); isInt {
+			return v
+		}
+	}
+	return otherwise
+}
+
+// BroadcastMemory is an Experiment.Memory: all ranks get the same bytes, which a
+// large cluster has once. Handlers of a rank have some packets of them.
+func BroadcastMemory(p *Point) int64 {
+	const together = 5 // packets in handlers of a rank
+	ranks, size, mtu := axisOr(p, "ranks", 2), axisOr(p, "size", 0), int(p.Profile.Fabric.MTU)
+	if ranks < lazy.Many || mtu < host.PageLeast || p.Profile.OS.On() {
+		return p.Footprint(ranks) + int64(2*ranks+4)*int64(size)
+	}
+	lists := size / mtu * 32
+	return p.Footprint(ranks) + 8*int64(size) + int64(ranks)*int64(lists+min(size, together*mtu))
 }
 
 // large lists the axes whose values each cause most of the point's need.

@@ -82,6 +82,8 @@ func TestMemoryNeeded(t *testing.T) {
 		"compare bcast --profile spin-int --mode p4 --ranks 3000 --size 8 --set hpu.cores=64",
 		"compare bcast --profile spin-int --mode spin-stream --ranks 2400 --size 8",
 		"compare bcast --profile spin-int --mode spin-store --ranks 16 --size 4MiB",
+		"compare bcast --profile spin-int --mode spin-stream --ranks 1200 --size 1MiB",
+		"compare bcast --profile spin-int --mode rdma --ranks 600 --size 8MiB",
 		"compare pingpong --profile spin-int --mode rdma --size 16MiB",
 		"compare accumulate --profile spin-int --mode rdma --size 16MiB",
 		"compare hpus --profile spin-int --size 4KiB --hpus 8 --handler-time 100ns --set nic.packet_buffer=16MiB",

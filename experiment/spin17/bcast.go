@@ -30,12 +30,11 @@ until the last rank's host has seen the whole message in its memory.
 	},
 	Independent: true,
 	Run:         experiment.Benchmark(runBcast),
-	// Every rank has a buffer. In the last round half of them are under way.
-	// The root has the message once more.
-	Columns:  experiment.BenchColumns(),
-	Relative: experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
-	Ledger:   ledgerBcast(),
-	Modules:  experiment.InSpinModes("bcast"),
+	Memory:      experiment.BroadcastMemory,
+	Columns:     experiment.BenchColumns(),
+	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
+	Ledger:      ledgerBcast(),
+	Modules:     experiment.InSpinModes("bcast"),
 	Roles: []experiment.Role{
 		experiment.StoreRole(handler.StorePayload, handler.StoreCompletion, treeFields, []string{"max_payload"}),
 		experiment.StreamRole(handler.StreamPayload, handler.StreamCompletion, treeFields, []string{"max_payload"}),

@@ -35,8 +35,6 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 	Points:      hasFTBcast,
 	Independent: true,
 	Run:         runFTBcast,
-	// Each rank has a buffer; in mode graph one for each neighbour, in mode
-	// detector one for each attempt.
 	Columns: experiment.BenchColumns(append(experiment.LineColumns(),
 		report.Column{Name: "known", Unit: "ns", Kind: report.Duration, Help: "time at which the root knows that all have it (detector)"},
 		report.Column{Name: "attempts", Kind: report.Count, Help: "broadcasts that the root has begun (detector)"},
