@@ -29,6 +29,10 @@ func TestWhatARankTakes(t *testing.T) {
 	defer guard.Enable(guardtest.Few)
 	for library, most := range map[string]uint64{"": 9 << 10, "count": 14 << 10} { //lint:maporder each by itself
 		heap, stack := takenByRank(t, library)
+		for range 2 { // the least: what goes on in Go counts, too
+			h, s := takenByRank(t, library)
+			heap, stack = min(heap, h), min(stack, s)
+		}
 		t.Logf("%q: %d bytes of heap and %d of stack", library, heap, stack)
 		require.LessOrEqual(t, stack, uint64(4<<10+256), library) // a few for all ranks together
 		require.LessOrEqual(t, heap, most, library)

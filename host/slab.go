@@ -18,6 +18,7 @@ import (
 // others may read the bytes of its pages. The zero value is ready.
 type Slab struct {
 	free []byte
+	next int // size of the next piece: each is twice as large as the one before
 
 	recent []*Page   // by print: a later page takes the place of another
 	unused [][]*Page // by their capacity in grains
@@ -38,7 +39,8 @@ type Page struct {
 func (p *Page) Bytes() []byte { return p.bytes }
 
 const (
-	slabBytes  = 1 << 25
+	slabBytes  = 1 << 25 // the largest piece
+	firstBytes = 1 << 18
 	recentBits = 12
 	grain      = 256
 	// mostKept is the size of the largest page that is used again. No packet is
@@ -57,9 +59,10 @@ func (s *Slab) take(n int) []byte {
 	}
 	const line = 64
 	room := (n + line - 1) &^ (line - 1)
-	if room > len(s.free) {
-		memory.Ask(slabBytes)
-		s.free = make([]byte, slabBytes)
+	for room > len(s.free) {
+		s.next = min(max(2*s.next, firstBytes), slabBytes)
+		memory.Ask(int64(s.next))
+		s.free = make([]byte, s.next)
 		lazy.Huge(s.free)
 	}
 	b := s.free[:n:n]

@@ -106,7 +106,8 @@ func TestEqualMemoriesTakeRoomOnce(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2*slabBytes))
-	require.Less(t, slabBytes-len(slab.free), 2*size)
+	require.Equal(t, firstBytes, slab.next)
+	require.Less(t, firstBytes-len(slab.free), 2*size)
 }
 
 // A device that stores a range piece by piece backwards, or many small pieces,
