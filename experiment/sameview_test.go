@@ -45,6 +45,8 @@ func TestSameView(t *testing.T) {
 				v.Write()[12_345] ^= 1
 				require.NoError(t, SameView("all", v.Slice(0, len(sent)), other))
 				require.Equal(t, -1, v.Slice(7, 7).Differs(nil))
+				runtime.View{}.Discard()
+				runtime.View{}.Fill(func(int, []byte) { t.Error("there is nothing to fill") })
 				filled := p.Alloc(10_000)
 				filled.Fill(func(at int, piece []byte) { copy(piece, sent[at:]) })
 				require.NoError(t, SameView("filled", filled, sent[:10_000]))

@@ -123,6 +123,9 @@ func (v View) Parts() iter.Seq2[int, []byte] {
 // Fill is Write, piece by piece: f sets all bytes of each piece, which begins at
 // a multiple of 8 in the view. It is cheaper for memory that only a device reads.
 func (v View) Fill(f func(at int, piece []byte)) {
+	if v.n == 0 { // also the zero View
+		return
+	}
 	v.touch(true)
 	mtu := int(v.proc.node.cluster.profile.Fabric.MTU)
 	if v.data != nil || mtu < host.PageLeast || mtu%8 != 0 {
@@ -140,7 +143,7 @@ func (v View) Fill(f func(at int, piece []byte)) {
 // Discard says that the program does not need the bytes any more. What they are
 // then is not defined. It takes no time.
 func (v View) Discard() {
-	if v.data == nil {
+	if v.data == nil && v.n > 0 {
 		v.proc.memory.Discard(v.addr, uint64(v.n))
 	}
 }
