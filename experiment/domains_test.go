@@ -3,7 +3,6 @@ package experiment
 import (
 	"flag"
 	"maps"
-	"math"
 	"slices"
 	"testing"
 
@@ -22,7 +21,7 @@ var dependent = flag.Bool("dependent", false, "divide experiments whose programs
 // on several cores do here.
 func TestCoresChangeNothing(t *testing.T) {
 	defer func(least int) { leastDivided = least }(leastDivided)
-	defer func(many int) { lazy.Many = many }(lazy.Many)
+	defer func(shared bool) { lazy.Shared = shared }(lazy.Shared)
 	leastDivided = 0
 	for _, e := range All() {
 		if e.Deviceless || !e.Independent && !*dependent {
@@ -49,9 +48,7 @@ func TestCoresChangeNothing(t *testing.T) {
 						cores = []int{1, 2, 3, 8}
 					}
 					for _, cores := range cores {
-						if lazy.Many = 1; cores == 1 {
-							lazy.Many = math.MaxInt
-						}
+						lazy.Shared = cores > 1
 						p, err := one.At(device, values)
 						require.NoError(t, err)
 						p.Cores = cores

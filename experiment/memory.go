@@ -9,7 +9,6 @@ import (
 
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/cli"
-	"github.com/spinsim/spinsim/internal/lazy"
 	device "github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -66,7 +65,7 @@ func axisOr(p *Point, axis string, otherwise int) int {
 func BroadcastMemory(p *Point) int64 {
 	const together = 5 // packets in handlers of a rank
 	ranks, size, mtu := axisOr(p, "ranks", 2), axisOr(p, "size", 0), int(p.Profile.Fabric.MTU)
-	if ranks < lazy.Many || mtu < host.PageLeast || p.Profile.OS.On() {
+	if mtu < host.PageLeast || p.Profile.OS.On() {
 		return p.Footprint(ranks) + int64(2*ranks+4)*int64(size)
 	}
 	lists := size / mtu * 32

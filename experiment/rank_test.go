@@ -43,8 +43,8 @@ func TestWhatARankTakes(t *testing.T) {
 // handlers of a library.
 func takenByRank(t *testing.T, library string) (heap, stack uint64) {
 	const ranks = 255
-	defer func(n int) { lazy.Many = n }(lazy.Many)
-	lazy.Many = ranks + 1 // with more, their memory comes from slabs
+	defer func(shared bool) { lazy.Shared = shared }(lazy.Shared)
+	lazy.Shared = false // else their memory comes from slabs, and is not counted alone
 	p, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	before := memoryNow()

@@ -40,7 +40,7 @@ func (p *Page) Bytes() []byte { return p.bytes }
 
 const (
 	slabBytes  = 1 << 25 // the largest piece
-	firstBytes = 1 << 18
+	firstBytes = 1 << 15
 	recentBits = 12
 	grain      = 256
 	// mostKept is the size of the largest page that is used again. No packet is

@@ -106,8 +106,7 @@ func TestEqualMemoriesTakeRoomOnce(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2*slabBytes))
-	require.Equal(t, firstBytes, slab.next)
-	require.Less(t, firstBytes-len(slab.free), 2*size)
+	require.Less(t, slab.next, 2*size)
 }
 
 // A device that stores a range piece by piece backwards, or many small pieces,

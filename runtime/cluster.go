@@ -160,9 +160,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		}
 	}
 	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
-	if cfg.Nodes >= lazy.Many {
-		lazy.Prepare(cfg.Nodes * nodePrepared)
-	}
+	lazy.Prepare(cfg.Nodes * nodePrepared)
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
 		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used,
@@ -170,7 +168,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	for i := range c.domains {
 		d := &c.domains[i]
 		d.engine, d.codes, d.core.Number = eng.Domain(i), make(map[codeKey]hpu.Image), i
-		if cfg.Nodes >= lazy.Many {
+		if lazy.Shared {
 			d.core.Slab = &d.slab
 		}
 		if d.executor, err = newEngine(cfg.Engine); err != nil {

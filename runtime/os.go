@@ -48,7 +48,7 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 		space = process.Space()
 	default:
 		space = host.NewAddressSpace(nil)
-		if len(n.cluster.nodes) >= lazy.Many {
+		if lazy.Shared {
 			space.From(&n.domain.slab)
 		}
 	}

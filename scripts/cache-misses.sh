@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT
 
 GOEXPERIMENT=nodwarf5 go build -o "$work/spinsim" ./cmd/spinsim # valgrind reads lines of DWARF 4
 count() { # SIZE
-	GODEBUG=asyncpreemptoff=1 GOMAXPROCS=1 GOGC=400 valgrind --tool=cachegrind --cache-sim=yes \
+	GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off GOMAXPROCS=1 GOGC=400 valgrind --tool=cachegrind --cache-sim=yes \
 		--I1=1048576,8,64 --D1=1048576,8,64 --LL=33554432,16,64 --cachegrind-out-file="$work/$1" \
 		"$work/spinsim" osu bcast --ranks "$ranks" -m "$1:$1" -i 1 -x 0 -q >"$work/$1.log" 2>&1 ||
 		{ cat "$work/$1.log" >&2 && exit 1; }

@@ -9,7 +9,6 @@ const small = 1 << 20
 // caller must free.
 func Large(n int) bool { return n >= small }
 
-// Many is the number of nodes from which a run takes large pieces for all nodes,
-// and has equal bytes once: with fewer nodes the pieces would stay empty. Tests
-// change it, so that small runs do the same.
-var Many = 256
+// Shared is whether the nodes of a run have equal bytes once. Tests compare with
+// runs where each node has its own.
+var Shared = true
