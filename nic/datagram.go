@@ -20,11 +20,19 @@ func (o *outgoing) datagrams(is bool) {
 func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	f := o.frame
 	last := i+1 == f.Packets
-	g := t.number(t.core.frame(to-from, f.MTU))
+	g := t.number(t.core.frameFor(to-from, f.MTU))
 	g.Header.PartOf(&f.Header, uint64(from), uint64(to-from))
 	g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Target, true, from, f.Whole, f.cause
 	t.trace.part(g, o.op)
-	if o.iface.Port.Read(o.op, uint64(from), g.Data) {
+	var ok bool
+	if len(f.pages) > 0 {
+		ok = t.load(o, i, from, to)
+		g.pages, f.pages[i] = append(g.pages, f.pages[i]), nil
+	} else {
+		g.Data = t.core.buffer(to - from)
+		ok = o.iface.Port.Read(o.op, uint64(from), g.Data)
+	}
+	if ok {
 		t.next.send(packet{f: g})
 	} else {
 		t.missing(o, i, loss{cause: noMemory})

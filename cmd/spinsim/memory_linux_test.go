@@ -84,6 +84,7 @@ func TestMemoryNeeded(t *testing.T) {
 		"compare bcast --profile spin-int --mode spin-store --ranks 16 --size 4MiB",
 		"compare bcast --profile spin-int --mode spin-stream --ranks 1200 --size 1MiB",
 		"compare bcast --profile spin-int --mode rdma --ranks 600 --size 8MiB",
+		"compare ftbcast --profile spin-int --mode spin --failed 0 --ranks 600 --size 64KiB",
 		"compare pingpong --profile spin-int --mode rdma --size 16MiB",
 		"compare accumulate --profile spin-int --mode rdma --size 16MiB",
 		"compare hpus --profile spin-int --size 4KiB --hpus 8 --handler-time 100ns --set nic.packet_buffer=16MiB",
