@@ -282,25 +282,24 @@ func (d *detector) pass() error {
 // children are the children in the binomial tree of the ranks that have not
 // failed, the largest subtree first.
 func (d *detector) children() (list []int) {
-	up := make([]int, 0, d.Ranks)
-	place := 0
-	for rank := range d.Ranks {
-		if _, failed := slices.BinarySearch(d.failed, rank); failed {
-			continue
-		}
-		if rank == d.p.Rank() {
-			place = len(up)
-		}
-		up = append(up, rank)
-	}
-	distance := 1 << bits.Len(uint(len(up)-1)) >> 1
+	up := d.Ranks - len(d.failed)
+	below, _ := slices.BinarySearch(d.failed, d.p.Rank())
+	place := d.p.Rank() - below
+	distance := 1 << bits.Len(uint(up-1)) >> 1
 	if place > 0 {
 		distance = place & -place >> 1
 	}
 	for ; distance > 0; distance >>= 1 {
-		if place+distance < len(up) {
-			list = append(list, up[place+distance])
+		if place+distance >= up {
+			continue
 		}
+		child := place + distance
+		for _, failed := range d.failed {
+			if failed <= child {
+				child++
+			}
+		}
+		list = append(list, child)
 	}
 	return list
 }
