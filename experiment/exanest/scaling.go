@@ -1,9 +1,11 @@
 package exanest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -64,9 +66,10 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 		{Name: "messages", Kind: report.Count, Help: "to them in an iteration, at most"},
 		{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "in these messages, at most"},
 	}, experiment.ClusterColumns()...),
-	Ledger:   ledgerScaling(),
-	Modules:  transportModules,
-	Followed: "time",
+	Independent: true,
+	Ledger:      ledgerScaling(),
+	Modules:     transportModules,
+	Followed:    "time",
 	View: experiment.View{
 		Value: "efficiency", Series: []string{"app"}, X: "ranks", Quiet: []string{"ranks-per-node", "copies", "transport", "iterations", "core-rate"},
 		Answer:  scalingAnswer,
@@ -140,8 +143,12 @@ func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled
 	if ranks != p.Int("ranks") {
 		cfg.Tracer, cfg.Links = nil, nil
 	}
-	slowest := sim.Time(0)
+	p.Reads("host.compute")
+	if o.PerNode > 1 && ranks > 1 {
+		p.Reads("host.cores_penalty")
+	}
 	p.OperationOf(p.Int("iterations"))
+	took := make([]experiment.Operation, ranks)
 	stats, err := onWorld(cfg, o, func(w *mpi.World) error {
 		for rank := range w.Size() {
 			if err := w.Spawn(rank, func(r *mpi.Rank) error {
@@ -150,20 +157,13 @@ func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled
 					return err
 				}
 				onNode := min(o.PerNode, ranks-rank/o.PerNode*o.PerNode) // the last node may have fewer
-				p.Reads("host.compute")
-				if onNode > 1 {
-					p.Reads("host.cores_penalty")
-				}
 				core := patterns.CoreOf(p.Profile, onNode, p.Float("core-rate")*1e6)
 				core.Seed = p.Seed
 				own, err := plan.Run(r.World(), core, p.Int("iterations"))
 				if err != nil {
 					return err
 				}
-				if now := r.Now(); ranks == p.Int("ranks") && own.Time > slowest {
-					slowest = own.Time
-					p.OnlyOperations([]experiment.Operation{{Rank: r.Proc().Rank(), Process: r.Proc().Name(), From: now - own.Time, To: now}})
-				}
+				took[rank] = experiment.Operation{Rank: r.Proc().Rank(), Process: r.Proc().Name(), From: r.Now() - own.Time, To: r.Now()}
 				one, err := together(r.World(), own)
 				if rank == 0 {
 					all = one
@@ -175,6 +175,11 @@ func iterations(ctx context.Context, p *experiment.Point, ranks int) (all scaled
 		}
 		return w.Run(ctx)
 	})
+	if err == nil && ranks == p.Int("ranks") { // the slowest, of equal ones the first
+		p.OnlyOperations([]experiment.Operation{slices.MaxFunc(took, func(a, b experiment.Operation) int {
+			return cmp.Or(cmp.Compare(a.To-a.From, b.To-b.From), cmp.Compare(b.To, a.To))
+		})})
+	}
 	return all, experiment.ClusterValues(&stats), err
 }
 

@@ -74,9 +74,10 @@ func graphExperiment(s *graphSearch, of []experiment.Axis) *experiment.Experimen
 			{Name: "ranks", Kind: report.Count, Least: "1", Most: "4096", Default: "16", Help: "nodes"},
 			{Name: "workers", Kind: report.Count, Least: "0", Most: fmt.Sprint(graph.MaxWorkers), Default: "0", Help: "workers of each node, each with one packet in flight to each other node; 0: one for each context of all HPUs but one, if there is room for their packets"},
 		}, of...),
-		Points: s.has,
-		Run:    s.run,
-		Memory: s.memory,
+		Points:      s.has,
+		Independent: true,
+		Run:         s.run,
+		Memory:      s.memory,
 		Columns: append([]report.Column{
 			{Name: "time", Unit: "us", Kind: report.Duration, Scale: "time", Help: "from the beginning of the search until the last host has seen its end"},
 			{Name: "teps", Unit: "MTEPS", Kind: report.Number, Help: "traversed edges per microsecond: those of the graph that the root is connected with, each once (Graph500), by time"},
