@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ var (
 // the same values and errors with 1, 2, 3 and 8 domains. Each is drawn from the
 // seed and its number only.
 func TestDrawnScenariosInDomains(t *testing.T) {
-	defer func(least, many int) { *experiment.LeastDivided, lazy.Many = least, many }(*experiment.LeastDivided, lazy.Many)
+	defer func(least int, shared bool) { *experiment.LeastDivided, lazy.Shared = least, shared }(*experiment.LeastDivided, lazy.Shared)
 	*experiment.LeastDivided = 0
 	if *scenariosSeed == 0 {
 		*scenariosSeed = rand.Uint64()
@@ -42,10 +41,10 @@ func TestDrawnScenariosInDomains(t *testing.T) {
 		s := drawScenario(t, rand.New(rand.NewPCG(*scenariosSeed, uint64(i))))
 		again := fmt.Sprintf("go test ./experiment -run TestDrawnScenariosInDomains -domains.seed=%d -domains.from=%d -domains.scenarios=1: %s", *scenariosSeed, i, s)
 		t.Log(again)
-		lazy.Many = math.MaxInt
+		lazy.Shared = false
 		want, _, _ := s.measure(t, 1)
 		for _, cores := range []int{2, 3, 8} {
-			lazy.Many = 1
+			lazy.Shared = true
 			got, divided, attempts := s.measure(t, cores)
 			require.Equal(t, want, got, "%d cores, %s", cores, again)
 			if want.err == "" { // otherwise it is measured again in one domain
