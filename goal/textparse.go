@@ -49,9 +49,7 @@ type head struct {
 // parse reads a block, up to the first error.
 func (t *parser) parse(block []byte) {
 	for len(block) > 0 && t.err == nil {
-		if block = block[t.plain(block):]; len(block) == 0 {
-			return
-		}
+		block = block[t.plain(block):]
 		n := bytes.IndexByte(block, '\n')
 		if n < 0 {
 			t.text, block = block, nil

@@ -1,8 +1,6 @@
 package goal
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Most lines of a text look alike:
 //
@@ -10,15 +8,15 @@ import (
 //	l13: calc 100
 //	l13 requires l12
 //
-// Plain lines are such lines with one space between words, labels of labelTable's
-// numbers or none, no attribute but a tag, and numbers of at most 18 digits. The
-// grammar is that of statement, which takes all other lines, and all errors.
+// Plain lines are such lines with one space between words, numbered labels or
+// none, no attribute but a tag, and numbers of at most 18 digits. The function
+// statement reads them in the same way, and takes all other lines and all errors.
 
 // plainLine is more than the length of a plain line.
 const plainLine = 128
 
 // plain takes plain lines at the beginning of a block, and returns their length.
-// It leaves the last bytes of the block, and everything where a limit is near.
+// It leaves the last lines of the block, and everything where a limit is near.
 func (t *parser) plain(block []byte) int {
 	if t.state != wantStatement || t.comment != 0 || t.b.err != nil || t.all+len(block) > t.most || t.idle+len(block) > maxIdle ||
 		t.b.s.ids()+len(block)+segmentOps > MaxOps {
@@ -35,7 +33,6 @@ func (t *parser) plain(block []byte) int {
 		if added {
 			idle = at + n
 		}
-		t.pos = n - 1
 		at += n
 	}
 	t.all += at
@@ -87,7 +84,7 @@ func numbered(line *[plainLine]byte, at int) (label uint32, end int, ok bool) {
 func digits(line *[plainLine]byte, at int) (v uint64, end int) {
 	const most = 18
 	for end = at; end < at+most; end++ {
-		d := line[end&(plainLine-1)] - '0'
+		d := line[end] - '0'
 		if d > 9 {
 			break
 		}
