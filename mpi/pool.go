@@ -8,7 +8,10 @@ import (
 
 // pool gives out memory of a rank, in powers of two, and takes it back.
 type pool struct {
-	free [classes][]runtime.View
+	classes [classes]struct {
+		free  []runtime.View // taken back
+		fresh runtime.View   // the rest of the last allocation
+	}
 }
 
 const (
@@ -22,24 +25,25 @@ func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), smallest) }
 // get returns at least n bytes; put takes them back.
 func (p *pool) get(r *Rank, n int) (runtime.View, error) {
 	class := classOf(n)
-	if len(p.free[class]) == 0 {
-		size := 1 << class
-		slab := max(size, slabBytes)
-		memory, err := r.Alloc(slab)
-		if err != nil {
+	c := &p.classes[class]
+	if n := len(c.free); n > 0 {
+		v := c.free[n-1]
+		c.free = c.free[:n-1]
+		return v, nil
+	}
+	size := 1 << class
+	if c.fresh.Len() == 0 {
+		var err error
+		if c.fresh, err = r.Alloc(max(size, slabBytes)); err != nil {
 			return runtime.View{}, err
 		}
-		for off := slab - size; off >= 0; off -= size {
-			p.free[class] = append(p.free[class], memory.Slice(off, off+size))
-		}
 	}
-	list := p.free[class]
-	v := list[len(list)-1]
-	p.free[class] = list[:len(list)-1]
+	v := c.fresh.Slice(0, size)
+	c.fresh = c.fresh.Slice(size, c.fresh.Len())
 	return v, nil
 }
 
 func (p *pool) put(v runtime.View) {
-	class := classOf(v.Len())
-	p.free[class] = append(p.free[class], v)
+	c := &p.classes[classOf(v.Len())]
+	c.free = append(c.free, v)
 }
