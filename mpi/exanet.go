@@ -10,6 +10,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
@@ -36,7 +37,14 @@ type exanetCarrier struct {
 	pages  PageOpener
 }
 
+// rankPrepared is what a rank takes of Go's heap at least, with its part of a
+// node, in bytes.
+const rankPrepared = 128 << 10
+
 func newExaNetCarrier(w *World) (carrier, error) {
+	if w.c.Nodes() >= lazy.Many {
+		lazy.Prepare(w.Size() * rankPrepared)
+	}
 	c := &exanetCarrier{world: w, o: w.o}
 	var err error
 	if c.system, err = exanet.Load(w.c); err != nil {
