@@ -264,7 +264,7 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 		return nil, err
 	}
 	if o.Shared {
-		copy(in.HPU.Bytes(), state)
+		copy(in.HPU.Present(), state)
 	} else {
 		in.Spin.InitialState = state
 	}
@@ -305,7 +305,7 @@ func (in *Installed) fits() error {
 		return err
 	}
 	s := in.Spin
-	room := uint64(len(in.HPU.Bytes()))
+	room := uint64(len(in.HPU.Present()))
 	if s.PerMessage.Bytes > 0 {
 		room = s.PerMessage.Offset
 	}
@@ -456,7 +456,7 @@ func (in *Installed) Read(v any) error {
 	if in.State == nil {
 		return fmt.Errorf("module %s does not describe the state of its handlers", in.module.Name())
 	}
-	return in.State.Read(in.HPU.Bytes(), v)
+	return in.State.Read(in.HPU.Present(), v)
 }
 
 // Number returns a number of the present state: a uint64, an int64 or a
@@ -466,7 +466,7 @@ func (in *Installed) Number(name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.Get(in.HPU.Bytes()), nil
+	return n.Get(in.HPU.Present()), nil
 }
 
 // Set changes a number of the state.
@@ -475,7 +475,7 @@ func (in *Installed) Set(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return n.Put(in.HPU.Bytes(), v, in.device)
+	return n.Put(in.HPU.Present(), v, in.device)
 }
 
 func (in *Installed) lookup(name string) (manifest.Number, error) {

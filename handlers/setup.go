@@ -127,7 +127,7 @@ func (s *Setup) List(pt uint32, length uint64, in *Installed, on *portals.Spin) 
 // Peek returns the present state of the handlers, or zeros if in is nil.
 func Peek[S any](in *Installed) (state S) {
 	if in != nil {
-		if err := spin.DecodeState(in.HPU.Bytes(), &state); err != nil {
+		if err := spin.DecodeState(in.HPU.Present(), &state); err != nil {
 			panic(err) //lint:panic the state is as long as the library's
 		}
 	}

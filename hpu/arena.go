@@ -50,3 +50,11 @@ func (a *arena) close() error {
 	*a = arena{}
 	return first
 }
+
+// allPages appends all pages of b.
+func allPages(b []byte, pages []int) []int {
+	for i := range len(b) / pageBytes {
+		pages = append(pages, i)
+	}
+	return pages
+}

@@ -2,9 +2,9 @@ package hpu
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -37,22 +37,39 @@ func discard(b []byte) error {
 	return nil
 }
 
-// touched tells of each page of b whether it may hold anything but zeros.
-// Reading all pages to find out would take much longer, but that is what remains
-// on a system that does not tell or has other pages.
-func touched(b []byte) []bool {
-	pages := make([]bool, len(b)/pageBytes)
-	entries := make([]byte, 8*len(pages))
+// pagemap tells which pages of the process are backed; nil: nobody tells, or
+// pages have another size.
+var pagemap = sync.OnceValue(func() *os.File {
 	f, err := os.Open("/proc/self/pagemap")
-	if err == nil {
-		_, err = f.ReadAt(entries, int64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))/pageBytes*8))
-		err = errors.Join(err, f.Close())
+	if err != nil || os.Getpagesize() != pageBytes {
+		return nil
 	}
-	for i := range pages {
-		const present, swapped = 1 << 63, 1 << 62 // Documentation/admin-guide/mm/pagemap.rst
-		pages[i] = err != nil || os.Getpagesize() != pageBytes || binary.LittleEndian.Uint64(entries[8*i:])&(present|swapped) != 0
+	return f
+})
+
+// touched appends the pages of b that may hold anything but zeros. known is
+// false if the system does not tell: then they are all pages. Reading them to
+// find out would take much longer.
+func touched(b []byte, pages []int) (list []int, known bool) {
+	f := pagemap()
+	if f == nil {
+		return allPages(b, pages), false
 	}
-	return pages
+	const present, swapped, each = 1 << 63, 1 << 62, 8 // Documentation/admin-guide/mm/pagemap.rst
+	var entries [64 * each]byte
+	first := int64(uintptr(unsafe.Pointer(unsafe.SliceData(b))) / pageBytes)
+	for at := 0; at < len(b)/pageBytes; at += len(entries) / each {
+		part := entries[:min(len(entries), each*(len(b)/pageBytes-at))]
+		if _, err := f.ReadAt(part, each*(first+int64(at))); err != nil {
+			return allPages(b, pages[:0]), false
+		}
+		for i := range len(part) / each {
+			if binary.LittleEndian.Uint64(part[each*i:])&(present|swapped) != 0 {
+				pages = append(pages, at+i)
+			}
+		}
+	}
+	return pages, true
 }
 
 func release(b []byte) error { return syscall.Munmap(b) }

@@ -2,8 +2,6 @@
 
 package hpu
 
-import "slices"
-
 func reserve(n int) ([]byte, error) { return make([]byte, n), nil }
 
 // discard makes b zeros.
@@ -12,7 +10,8 @@ func discard(b []byte) error {
 	return nil
 }
 
-// touched tells of each page of b whether it may hold anything but zeros.
-func touched(b []byte) []bool { return slices.Repeat([]bool{true}, len(b)/pageBytes) }
+// touched appends the pages of b that may hold anything but zeros. known is
+// false if the system does not tell.
+func touched(b []byte, pages []int) (list []int, known bool) { return allPages(b, pages), false }
 
 func release([]byte) error { return nil }

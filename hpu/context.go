@@ -87,7 +87,7 @@ func (c *Context) PacketAddr(bytes int) uint32 {
 	if bytes <= ShortPacket {
 		return c.record + recordBytes
 	}
-	return c.program.layout.Packet(int(c.index), bytes)
+	return c.program.image.layout.Packet(int(c.index), bytes)
 }
 
 // Status returns the present state of the context.
@@ -128,6 +128,17 @@ func (c *Context) allow(cycles int64) {
 	c.left = c.budget
 }
 
+// Release gives the context back, with which nothing happens any more. Whoever
+// asks the program for a context of its number gets another. It panics if the
+// handler has not ended.
+func (c *Context) Release() {
+	if c.status == Running || c.status == Blocked {
+		panic(fmt.Sprintf("hpu: Release of context %d, which is %v, of program %s", c.index, c.status, c.program.owner))
+	}
+	c.program.contexts[c.index] = nil
+	c.program.workers.contexts = append(c.program.workers.contexts, c)
+}
+
 // Outcome returns the end of the last handler. It is valid after Start or
 // Resume has returned Done, and after Kill.
 func (c *Context) Outcome() Outcome { return c.outcome }
@@ -166,6 +177,7 @@ func (c *Context) Resume(result int64) Status {
 		panic(fmt.Sprintf("hpu: Resume of context %d, which is %v, of program %s (executing: %t)", c.index, c.status, p.owner, p.running != nil))
 	}
 	c.result = result
+	p.Present() // another program may have it
 	c.status, p.running = Running, c
 	c.settle(c.worker.Resume())
 	return c.status

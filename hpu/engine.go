@@ -77,8 +77,6 @@ type registers [numEntered]uint64
 
 // instance is the engine's part of a program.
 type instance interface {
-	// memory returns the linear memory; it does not move.
-	memory() []byte
 	// call runs a handler in c with the registers c.begin. Without an error it
 	// also returns the rest of regRemaining.
 	call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error)
@@ -93,7 +91,9 @@ type instance interface {
 	// not know the cause. stack is the module's functions that were running,
 	// innermost first.
 	fault(err error) (kind TrapKind, stack []level)
-	close() error
+	// close gives back the instance and the memory of its program, unless that
+	// is nil.
+	close(mem []byte) error
 }
 
 // level is a function that was running. at is the place of its present
@@ -113,27 +113,24 @@ type Program struct {
 	running *Context // the context whose handler is executing now
 	module  *Module
 	inst    instance
-	mem     []byte
-	closed  bool
-	place   int32 // in the list of its image
+	mem     []byte // nil: it is in store, or the program is closed
+	place   int32  // in the list of its image
+	seat    int32  // in residents.seats, from 1; 0: none
 
 	workers  *workers
 	dev      Device
 	contexts []*Context
+	image    *image
+	closed   bool
 
-	owner  string
-	image  *image
-	layout Layout
+	owner string
+	store []byte // see residents
 }
 
 // newProgram makes a program and runs the module's code that must run before
 // the first handler.
-func newProgram(owner string, img *image, dev Device, inst instance) (*Program, error) {
-	m, l := img.module, img.layout
-	p := &Program{owner: owner, image: img, module: m, layout: l, dev: dev, inst: inst, workers: img.workers, mem: inst.memory()}
-	if len(p.mem) != int(l.Total) {
-		return nil, fmt.Errorf("module %s: memory of %d bytes, expected %d", m.name, len(p.mem), l.Total)
-	}
+func newProgram(owner string, img *image, dev Device, inst instance, mem []byte) (*Program, error) {
+	p := &Program{owner: owner, image: img, module: img.module, dev: dev, inst: inst, workers: img.workers, mem: mem}
 	if trap := inst.initialize(p); trap != nil {
 		return nil, trap
 	}
@@ -158,10 +155,11 @@ type image struct {
 	module   *Module
 	layout   Layout
 	workers  *workers
-	instance func() (instance, error) // makes one
-	release  func() error             // gives back what it is made from
+	instance func() (inst instance, mem []byte, err error) // makes one, with a memory
+	release  func() error                                  // gives back what it is made from
 	programs programs
-	closed   bool
+	residents
+	closed bool
 }
 
 func (img *image) Module() *Module { return img.module }
@@ -171,15 +169,16 @@ func (img *image) Instantiate(owner string, dev Device) (*Program, error) {
 	if img.closed {
 		return nil, ErrClosed
 	}
-	inst, err := img.instance()
+	inst, mem, err := img.instance()
 	if err != nil {
 		return nil, fmt.Errorf("module %s, program %s: %w", img.module.name, owner, err)
 	}
-	p, err := newProgram(owner, img, dev, inst)
+	p, err := newProgram(owner, img, dev, inst, mem)
 	if err != nil {
-		return nil, errors.Join(err, inst.close())
+		return nil, errors.Join(err, inst.close(mem))
 	}
 	img.programs.add(p)
+	img.residents.add(p)
 	return p, nil
 }
 
@@ -225,23 +224,36 @@ func (p *Program) Image() Image { return p.image }
 func (p *Program) Module() *Module { return p.module }
 
 // Layout returns the memory map.
-func (p *Program) Layout() Layout { return p.layout }
+func (p *Program) Layout() Layout { return p.image.layout }
 
 // Memory returns the whole linear memory. It does not move until Close.
-func (p *Program) Memory() []byte { return p.mem }
+func (p *Program) Memory() []byte {
+	mem := p.Present()
+	p.image.residents.remove(p)
+	return mem
+}
+
+// Present returns the linear memory for use at once: it is valid until the
+// caller uses another program or leaves its event.
+func (p *Program) Present() []byte {
+	if p.mem == nil {
+		p.admit()
+	}
+	return p.mem
+}
 
 // Word returns the 32 bits at an address, which must lie within the memory.
-func (p *Program) Word(addr uint32) uint32 { return binary.LittleEndian.Uint32(p.mem[addr:]) }
+func (p *Program) Word(addr uint32) uint32 { return binary.LittleEndian.Uint32(p.Present()[addr:]) }
 
 // HPUMemory returns the address and the size in bytes of the HPU memory that
 // the host allocated.
-func (p *Program) HPUMemory() (addr, size uint32) { return p.layout.HPU, p.layout.HPUBytes }
+func (p *Program) HPUMemory() (addr, size uint32) { return p.image.layout.HPU, p.image.layout.HPUBytes }
 
 // Context returns context i, from 0. The contexts of the HPUs come first:
 // context i belongs to HPU i/Spec.Contexts. The contexts of Spec.Others follow.
 func (p *Program) Context(i int) *Context {
 	if p.contexts == nil {
-		p.contexts = make([]*Context, p.layout.Contexts)
+		p.contexts = make([]*Context, p.image.layout.Contexts)
 	}
 	c := p.contexts[i]
 	if c == nil {
@@ -252,12 +264,15 @@ func (p *Program) Context(i int) *Context {
 }
 
 func (p *Program) newContext(i int) *Context {
+	l := &p.image.layout
 	unit, of, number := p.module.spec.unit(i)
 	cluster, clusters := p.module.spec.cluster(i)
-	return &Context{
-		program: p, index: int32(i), record: p.layout.Args(i), limit: p.layout.StackLimit(i), top: p.layout.StackTop(i),
+	c := p.workers.context()
+	*c = Context{
+		program: p, index: int32(i), record: l.Args(i), limit: l.StackLimit(i), top: l.StackTop(i),
 		number: int32(number), unit: int32(unit), of: int32(of), cluster: int32(cluster), clusters: int32(clusters),
 	}
+	return c
 }
 
 // Close kills suspended handlers and gives the memory back. A second call does
@@ -274,7 +289,9 @@ func (p *Program) Close() error {
 			c.Kill()
 		}
 	}
-	p.closed, p.mem = true, nil
+	mem := p.mem
+	p.image.residents.remove(p)
+	p.closed, p.mem, p.store = true, nil, nil
 	p.image.programs.remove(p)
-	return p.inst.close()
+	return p.inst.close(mem)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/memory"
 )
 
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	memory.CollectLate() // as the command does
+	lazy.Many = 1        // a program loses its memory as soon as another needs one
 	goleak.VerifyTestMain(m)
 }
 

@@ -145,7 +145,7 @@ func (c *Context) Begins(f Func, pads Scratchpads, first bool) {
 		return
 	}
 	in := c.program.inst
-	in.set(c, regOuter, uint64(c.program.layout.Base))
+	in.set(c, regOuter, uint64(c.program.image.layout.Base))
 	in.set(c, regOwn, uint64(pads.At+uint32(c.cluster)*pads.Each))
 	in.set(c, regOwnBytes, uint64(pads.Each))
 	in.set(c, regPads, uint64(pads.At))

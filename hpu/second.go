@@ -56,7 +56,7 @@ func (e *secondEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	img := &secondImage{engine: e, compiled: code}
 	img.image = image{
 		module: m, layout: layout, workers: &e.workers,
-		instance: func() (instance, error) { return newSecondInstance(img) },
+		instance: func() (instance, []byte, error) { return newSecondInstance(img) },
 		release:  func() error { code.Close(); return nil },
 	}
 	e.images = append(e.images, img)
@@ -109,15 +109,15 @@ type secondContext struct {
 
 // newSecondInstance makes the instance for the module's own initialisation and
 // takes memory and globals from it.
-func newSecondInstance(img *secondImage) (*secondInstance, error) {
+func newSecondInstance(img *secondImage) (inst instance, mem []byte, err error) {
 	i := &secondInstance{image: img, mem: make([]byte, img.layout.Total), contexts: make([]*secondContext, img.layout.Contexts+1)}
 	w, err := i.instantiate(-1)
 	if err != nil {
-		return nil, errors.Join(err, i.close())
+		return nil, nil, errors.Join(err, i.close(i.mem))
 	}
 	i.globals = make([]uint64, len(w.globals))
 	i.out(w)
-	return i, nil
+	return i, i.mem, nil
 }
 
 func (i *secondInstance) instantiate(index int) (*secondContext, error) {
@@ -191,8 +191,6 @@ func (i *secondInstance) of(c *Context) *secondContext {
 	return w
 }
 
-func (i *secondInstance) memory() []byte { return i.mem }
-
 func (i *secondInstance) get(c *Context, r reg) uint64 { return i.of(c).regs[r].Get() }
 
 func (i *secondInstance) set(c *Context, r reg, v uint64) { i.of(c).regs[r].Set(v) }
@@ -247,7 +245,7 @@ func (i *secondInstance) fault(err error) (kind TrapKind, stack []level) {
 	return secondTraps[fault], stack
 }
 
-func (i *secondInstance) close() error {
+func (i *secondInstance) close([]byte) error {
 	for _, w := range i.contexts {
 		if w != nil {
 			w.inst.Close()

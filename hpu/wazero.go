@@ -1,7 +1,6 @@
 package hpu
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -181,7 +180,7 @@ func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	c := &wazeroImage{engine: e, shared: s}
 	c.image = image{
 		module: m, layout: layout, workers: &e.workers,
-		instance: func() (instance, error) { return newWazeroInstance(c) },
+		instance: func() (instance, []byte, error) { return newWazeroInstance(c) },
 		release:  c.close,
 	}
 	e.images = append(e.images, c)
@@ -203,10 +202,9 @@ func (e *wazeroEngine) Close() error {
 
 type wazeroImage struct {
 	image
-	engine  *wazeroEngine
-	shared  *sharedCode
-	common  *wazeroModule // of all programs; nil: there is none yet, or each has its own
-	initial []piece       // of their memory, as initialisation leaves it
+	engine *wazeroEngine
+	shared *sharedCode
+	common *wazeroModule // of all programs; nil: there is none yet, or each has its own
 }
 
 // close releases the image after its programs.
@@ -218,24 +216,6 @@ func (c *wazeroImage) close() error {
 	return errors.Join(err, c.engine.shared.release(c.shared))
 }
 
-// piece is a part of a memory that is not zero.
-type piece struct {
-	at    int
-	bytes []byte
-}
-
-// piecesOf copies what is not zero in a memory.
-func piecesOf(mem []byte) (pieces []piece) {
-	var none [pageBytes]byte
-	for i, may := range touched(mem) {
-		at := i * pageBytes
-		if page := mem[at : at+pageBytes]; may && !bytes.Equal(page, none[:]) {
-			pieces = append(pieces, piece{at, bytes.Clone(page)})
-		}
-	}
-	return pieces
-}
-
 // wazeroModule is an instance of wazero, which takes 3 KB and much time to
 // make. The programs of an image share one if a program's state is its memory
 // alone. The instance then works on the memory of the program whose handler is
@@ -243,7 +223,8 @@ func piecesOf(mem []byte) (pieces []piece) {
 type wazeroModule struct {
 	mod     api.Module
 	memory  api.Memory
-	now     *wazeroInstance // whose memory it works on
+	now     *wazeroInstance // whose memory it works on; nil: nobody's
+	mem     []byte          // that memory
 	entries []uint64        // references to the entries of handlers, 0: not looked up yet
 	regs    [numRegs]api.MutableGlobal
 }
@@ -252,7 +233,7 @@ var _ experimental.LinearMemory = (*wazeroModule)(nil)
 
 // Reallocate returns the memory, or its first size bytes.
 func (m *wazeroModule) Reallocate(size uint64) []byte {
-	return m.now.mem[:min(size, uint64(len(m.now.mem)))]
+	return m.mem[:min(size, uint64(len(m.mem)))]
 }
 
 // Free does nothing. The program gives its memory back to the arena, because an
@@ -264,16 +245,16 @@ func (m *wazeroModule) Free() {}
 // the memory anew behind each call.
 func (m *wazeroModule) of(i *wazeroInstance) {
 	if m.now != i {
-		m.now = i
+		m.now, m.mem = i, i.program.Present()
 		m.memory.Grow(1)
 	}
 }
 
 // wazeroInstance is the part of a program that differs from others.
 type wazeroInstance struct {
-	mod   *wazeroModule
-	image *wazeroImage
-	mem   []byte
+	mod     *wazeroModule
+	image   *wazeroImage
+	program *Program
 }
 
 // wazeroCall is the state of a call of a handler. It has the function of
@@ -293,23 +274,24 @@ type wazeroCall struct {
 // every call.
 func (*wazeroCall) Value(any) any { return nil }
 
-func newWazeroInstance(c *wazeroImage) (*wazeroInstance, error) {
-	mem, err := c.engine.arena.take(int(c.layout.Total))
-	if err != nil {
-		return nil, err
+func newWazeroInstance(c *wazeroImage) (inst instance, mem []byte, err error) {
+	i := &wazeroInstance{mod: c.common, image: c}
+	if i.mod != nil {
+		mem, err = c.residents.take(&c.engine.arena)
+		return i, mem, err
 	}
-	i := &wazeroInstance{mod: c.common, image: c, mem: mem}
-	if i.mod == nil {
-		if i.mod, err = newWazeroModule(i); err != nil {
-			c.engine.arena.give(mem)
-			return nil, err
-		}
+	if mem, err = c.engine.arena.take(int(c.layout.Total)); err != nil {
+		return nil, nil, err
 	}
-	return i, nil
+	if i.mod, err = newWazeroModule(i, mem); err != nil {
+		c.engine.arena.give(mem)
+		return nil, nil, err
+	}
+	return i, mem, nil
 }
 
-func newWazeroModule(i *wazeroInstance) (*wazeroModule, error) {
-	c, m := i.image, &wazeroModule{now: i}
+func newWazeroModule(i *wazeroInstance, mem []byte) (*wazeroModule, error) {
+	c, m := i.image, &wazeroModule{now: i, mem: mem}
 	allocate := experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return m })
 	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
 	var err error
@@ -332,15 +314,14 @@ func newWazeroModule(i *wazeroInstance) (*wazeroModule, error) {
 
 func (i *wazeroInstance) initialize(p *Program) *Trap {
 	c := i.image
+	i.program = p
 	if i.mod == c.common {
-		for _, x := range c.initial {
-			copy(i.mem[x.at:], x.bytes)
-		}
 		return nil
 	}
 	trap := p.initialize()
 	if trap == nil && c.module.inMemory() {
-		c.common, c.initial = i.mod, piecesOf(i.mem)
+		c.common = i.mod
+		c.residents.init(p.mem, &c.engine.arena, func() { i.mod.now = nil })
 	}
 	return trap
 }
@@ -354,8 +335,6 @@ var anonymous = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithR
 type noBytes struct{}
 
 func (noBytes) Read([]byte) (int, error) { return 0, io.EOF }
-
-func (i *wazeroInstance) memory() []byte { return i.mem }
 
 func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.mod.regs[r].Get() }
 func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.mod.regs[r].Set(v) }
@@ -429,8 +408,13 @@ func (i *wazeroInstance) fault(err error) (kind TrapKind, stack []level) {
 	return kind, stack
 }
 
-func (i *wazeroInstance) close() error {
-	i.image.engine.arena.give(i.mem)
+func (i *wazeroInstance) close(mem []byte) error {
+	if mem != nil {
+		i.image.engine.arena.give(mem)
+	}
+	if i.mod.now == i {
+		i.mod.now = nil
+	}
 	if i.mod == i.image.common {
 		return nil
 	}

@@ -22,7 +22,9 @@ type worker struct {
 type workers struct {
 	idle    []*worker
 	actions []*Action // free actions
-	fiber   func() fiber
+	// free contexts, of any program
+	contexts []*Context
+	fiber    func() fiber
 }
 
 // get returns an idle worker for c.
@@ -51,6 +53,17 @@ func (w *workers) action() *Action {
 	w.actions = w.actions[:n-1]
 	*a = Action{}
 	return a
+}
+
+// context returns a context for the caller to fill in.
+func (w *workers) context() *Context {
+	n := len(w.contexts)
+	if n == 0 {
+		return &Context{}
+	}
+	c := w.contexts[n-1]
+	w.contexts = w.contexts[:n-1]
+	return c
 }
 
 func (w *workers) give(a *Action) { w.actions = append(w.actions, a) }

@@ -159,7 +159,7 @@ func (d *act) say(r *run, c *hpu.Context, a *hpu.Action, at sim.Time) {
 	if d.log == nil {
 		return
 	}
-	mem := c.Program().Memory()
+	mem := c.Program().Present()
 	line := string(mem[a.Local : a.Local+a.Len])
 	if cut := a.A - uint64(a.Len); cut > 0 {
 		line += fmt.Sprintf("… and %d bytes", cut)
@@ -213,7 +213,7 @@ func (r *run) readCounter(ct, out uint32) int64 {
 	if err != nil {
 		return hpu.Invalid
 	}
-	mem := r.ctx.Program().Memory()
+	mem := r.ctx.Program().Present()
 	binary.LittleEndian.PutUint64(mem[out:], v.Success)
 	binary.LittleEndian.PutUint64(mem[out+8:], v.Failure)
 	return hpu.OK

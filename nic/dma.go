@@ -131,7 +131,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		o.data = d.core.buffer(atomicBytes)
 		binary.LittleEndian.PutUint64(o.data, a)
 	case op == hpu.OpDMAToHost && length > 0 && !inPlace:
-		o.data, o.page = d.core.keep(r.ctx.Program().Memory()[local:][:length])
+		o.data, o.page = d.core.keep(r.ctx.Program().Present()[local:][:length])
 	}
 	d.trace.by(r, o, d.now())
 	return o, hpu.OK
@@ -354,7 +354,7 @@ func (d *act) move(o *dmaOp) {
 	case o.op == hpu.OpDMAToHost:
 		rest := o.data
 		if o.inPlace {
-			rest = o.run.ctx.Program().Memory()[o.local:][:o.access.Length]
+			rest = o.run.ctx.Program().Present()[o.local:][:o.access.Length]
 		}
 		switch {
 		case failed:
@@ -372,7 +372,7 @@ func (d *act) move(o *dmaOp) {
 		d.core.drop(o.data, o.page)
 	case failed:
 	case o.op == hpu.OpDMAFromHost:
-		to := o.memory.program.Memory()[o.local:]
+		to := o.memory.program.Present()[o.local:]
 		if moved = 0; o.apart {
 			moved = o.access.Space.Load(o.access.Addr, to[:o.access.Length])
 			break
@@ -385,7 +385,7 @@ func (d *act) move(o *dmaOp) {
 	default:
 		var found [atomicBytes]byte
 		binary.LittleEndian.PutUint64(found[:], o.a)
-		copy(o.memory.program.Memory()[o.local:], found[:o.access.Length])
+		copy(o.memory.program.Present()[o.local:], found[:o.access.Length])
 	}
 	if moved != o.access.Length && !failed && d.report.first == nil {
 		d.report.first = &VanishedError{

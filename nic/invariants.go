@@ -72,7 +72,7 @@ func (c *core) check(wrong func(format string, args ...any)) {
 // spoil overwrites the remains of a handler: the stack, record and packet of
 // its context, and its wait. The next handler must not see them.
 func (r *run) spoil() {
-	mem, l, i := r.ctx.Program().Memory(), r.ctx.Program().Layout(), r.ctx.Index()
+	mem, l, i := r.ctx.Program().Present(), r.ctx.Program().Layout(), r.ctx.Index()
 	poison.Bytes(mem[l.Args(i):][:l.Block:l.Block])
 	poison.Bytes(mem[l.Packets+uint32(i)*l.PacketBytes:][:l.PacketBytes:l.PacketBytes])
 	poison.Bytes(mem[l.StackLimit(i):][:l.StackBytes:l.StackBytes])

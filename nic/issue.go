@@ -157,7 +157,7 @@ func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.Hand
 	if act != hpu.OpToSelf && act != hpu.OpTimer && !in.iface.NI.Kind().Logical() && rec.TargetNID >= d.nodes {
 		return ho, hpu.Invalid // no such node
 	}
-	memory := r.ctx.Program().Memory()
+	memory := r.ctx.Program().Present()
 	switch act {
 	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:
 		if rec.Length+uint64(rec.UserHdrLen) > uint64(d.fabric.MTU) { // before anything is copied

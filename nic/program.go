@@ -141,8 +141,20 @@ func (h *Memory) Bytes() []byte {
 	if h.freed {
 		return nil
 	}
-	return h.program.Memory()[h.addr : h.addr+h.bytes : h.addr+h.bytes]
+	return h.of(h.program.Memory())
 }
+
+// Present is Bytes for use at once: it is valid until the caller waits or uses
+// another memory. With many nodes it needs less memory of the simulating
+// machine.
+func (h *Memory) Present() []byte {
+	if h.freed {
+		return nil
+	}
+	return h.of(h.program.Present())
+}
+
+func (h *Memory) of(program []byte) []byte { return program[h.addr : h.addr+h.bytes : h.addr+h.bytes] }
 
 // Program is the instance of the module.
 func (h *Memory) Program() *hpu.Program { return h.program }
@@ -199,7 +211,7 @@ func (n *NIC) Install(owner any, s *portals.Spin, appendEntry func() (portals.Ha
 	if err == nil {
 		h := n.memories[s.HPUMem-1]
 		h.provide(s)
-		copy(h.Bytes()[s.HPUMemOffset:], s.InitialState)
+		copy(h.Present()[s.HPUMemOffset:], s.InitialState)
 	}
 	return entry, err
 }

@@ -67,7 +67,7 @@ func writeHeader(r *run, in *inbound) (user, bytes int) {
 		whole = in.whole(0)
 	}
 	bytes = r.give(f.part(0, max(user, len(whole))))
-	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
+	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Present()
 	rec := mem[base : base+hpu.HeaderSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], recordType(f))
@@ -91,7 +91,7 @@ func writeHeader(r *run, in *inbound) (user, bytes int) {
 // give copies bytes of a packet to where the context has a packet of that size.
 func (r *run) give(data []byte) (bytes int) {
 	r.packet = r.ctx.PacketAddr(len(data))
-	return copy(r.ctx.Program().Memory()[r.packet:], data)
+	return copy(r.ctx.Program().Present()[r.packet:], data)
 }
 
 // lastPacket is the last packet with data that the entry takes.
@@ -122,7 +122,7 @@ func writePayload(r *run, in *inbound) (bytes int) {
 		to = from
 	}
 	bytes = r.give(in.frame.part(from, to))
-	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Memory()
+	base, mem := r.ctx.ArgsAddr(), r.ctx.Program().Present()
 	rec := mem[base : base+hpu.PayloadSize]
 	le := binary.LittleEndian
 	le.PutUint32(rec[0:], r.packet)
@@ -145,7 +145,7 @@ func writePayload(r *run, in *inbound) (bytes int) {
 func writeCompletion(r *run, in *inbound) (bytes int) {
 	h := &in.frame.Header
 	base := r.ctx.ArgsAddr()
-	rec := r.ctx.Program().Memory()[base : base+hpu.CompletionSize]
+	rec := r.ctx.Program().Present()[base : base+hpu.CompletionSize]
 	le := binary.LittleEndian
 	le.PutUint64(rec[0:], in.dropped)
 	le.PutUint32(rec[8:], flag(in.flowCtl))

@@ -89,7 +89,7 @@ func (s *requests) answered(cookie uint64, from int, data []byte, length uint64)
 	if k <= 0 {
 		return 0, len(data)
 	}
-	return copy(a.program.Memory()[uint64(a.local)+uint64(from):], data[:k]), len(data) - k
+	return copy(a.program.Present()[uint64(a.local)+uint64(from):], data[:k]), len(data) - k
 }
 
 // answerThere lets the handler that waits for a reply continue: the bytes are

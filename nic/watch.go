@@ -97,7 +97,7 @@ func (w *watch) began(r *run, record int) {
 	}
 	s := w.fill(StepBegan, r)
 	s.Cycles = 0
-	s.Memory = r.ctx.Program().Memory()
+	s.Memory = r.ctx.Program().Present()
 	s.Record = s.Memory[r.ctx.ArgsAddr():][:record]
 	w.tell(s)
 }
@@ -110,7 +110,7 @@ func (w *watch) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) 
 	result, blocked = w.act.Act(c, a)
 	s := w.fill(StepActed, r)
 	s.At, s.Cycles, s.Action, s.Op, s.Result, s.Suspended = at, told.Cycles, &told, told.Op, result, blocked
-	s.Memory = c.Program().Memory()
+	s.Memory = c.Program().Present()
 	if !blocked {
 		s.Result = atomicResult(&told, s.Memory, result)
 	}
@@ -141,7 +141,7 @@ func (w *watch) answered(r *run) {
 		return
 	}
 	s := w.fill(StepAnswered, r)
-	s.Memory = r.ctx.Program().Memory()
+	s.Memory = r.ctx.Program().Present()
 	s.Op = r.wait.op
 	s.Result = atomicResult(&hpu.Action{Op: s.Op, Local: r.wait.local, A: r.wait.a}, s.Memory, r.ready)
 	w.tell(s)
@@ -163,7 +163,7 @@ func (w *watch) ended(r *run, out *hpu.Outcome) {
 		return
 	}
 	s := w.fill(StepEnded, r)
-	s.Memory = r.ctx.Program().Memory()
+	s.Memory = r.ctx.Program().Present()
 	s.Code, s.Err = out.Code, out.Err
 	s.Invalid = out.Err == nil && !failure(out.Code) && !legal(r.task.kind, out.Code)
 	w.tell(s)

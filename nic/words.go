@@ -121,7 +121,7 @@ type hostWrite struct {
 func (d *act) hostWrote(w *hostWrite) {
 	m := w.memory
 	m.uses--
-	copy(m.Bytes()[w.offset:], w.data)
+	copy(m.Present()[w.offset:], w.data)
 	d.hostWrites.give(w)
 	d.changed(m)
 }

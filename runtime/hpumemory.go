@@ -41,7 +41,7 @@ func (p *Proc) HPURead(m *nic.Memory, offset uint64, b []byte) error {
 // hpuLoad performs a load whose request reaches the device at time asked.
 func (p *Proc) hpuLoad(m *nic.Memory, offset uint64, b []byte, asked sim.Time) {
 	p.thread.Run(asked-p.Now(), "read of HPU memory")
-	copy(b, m.Bytes()[offset:])
+	copy(b, m.Present()[offset:])
 	p.thread.Run(p.node.bus.LoadAnswered(int64(len(b)))-p.Now(), "read of HPU memory")
 }
 

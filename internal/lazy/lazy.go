@@ -12,3 +12,8 @@ func Large(n int) bool { return n >= small }
 // Shared is whether the nodes of a run have equal bytes once. Tests compare with
 // runs where each node has its own.
 var Shared = true
+
+// Many is the number of nodes of a run, and of programs of a module, from which
+// those that rest give back what they do not need: with fewer, getting it again
+// is not worth it. Tests change it, so that small runs do the same.
+var Many = 256

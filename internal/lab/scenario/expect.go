@@ -232,7 +232,7 @@ func (r *run) compare(x *Expectation, rank int, at *env) error {
 		if err != nil {
 			return err
 		}
-		b := in.memory.Bytes()[f.offset : f.offset+f.typ.size]
+		b := in.memory.Present()[f.offset : f.offset+f.typ.size]
 		what := fmt.Sprintf("%s of %s is %s", f.name, x.State.Of, f.typ.text(b))
 		v, whole := f.typ.big(b)
 		if !whole {
