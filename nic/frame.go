@@ -119,6 +119,7 @@ type Core struct {
 	accesses freeList[host.Access]
 	dmas     freeList[dmaOp]
 	issues   freeList[issue]
+	runs     freeList[run] // with many NICs: without a handler they have none
 	buffers  [bufferClasses][][]byte
 	inUse    poison.Buffers
 	held     poison.Count // pages

@@ -6,6 +6,7 @@ import (
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lazy"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
@@ -99,7 +100,7 @@ func (n *NIC) Init(cfg *Config) {
 	n.link = link{env: e, next: &n.receive, room: &n.act, classes: len(cfg.Fabric.Buffer) > 0}
 	n.receive = receive{env: e, next: &n.match, open: map[uint64]*inbound{}}
 	n.match = match{env: e, handlers: &n.schedule, next: &n.deposit, answers: &n.act.requests, own: &n.transmit, out: &n.transmit}
-	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n}
+	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n, sparse: cfg.Nodes >= lazy.Many}
 	n.deposit = deposit{env: e, waiters: &n.act.requests}
 	n.schedule.build(cfg.Pools)
 	n.serve = cfg.Serve

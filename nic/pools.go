@@ -188,7 +188,7 @@ func (s *schedule) start(c *core, t task) {
 	}
 	r := c.runs[i]
 	if r == nil {
-		r = &run{core: c, index: int(c.first) + i}
+		r = s.newRun(c, int(c.first)+i)
 		c.runs[i] = r
 	}
 	c.pool.busy(c)
@@ -205,6 +205,31 @@ func (s *schedule) start(c *core, t task) {
 		return
 	}
 	s.execute(r)
+}
+
+// newRun returns the state of a context. It may have been another's: operations
+// of handlers that have ended know its generation.
+func (s *schedule) newRun(c *core, index int) *run {
+	if !s.sparse {
+		return &run{core: c, index: index}
+	}
+	r := s.core.runs.take()
+	*r = run{core: c, index: index, generation: r.generation, handles: r.handles[:0]}
+	return r
+}
+
+// release gives the state of an idle context back, if there are many NICs and
+// no operation of its handlers is on its way.
+func (s *schedule) release(r *run) {
+	if !s.sparse || r.late > 0 {
+		return
+	}
+	if r.ctx != nil {
+		r.ctx.Release()
+		r.ctx = nil
+	}
+	r.core.runs[r.index-int(r.core.first)] = nil
+	s.core.runs.give(r)
 }
 
 // execute runs the first segment of a handler.

@@ -143,7 +143,8 @@ type schedule struct {
 	homes     *homes // of messages; nil: handlers have none
 	triggered int64  // messages that triggered flow control
 	dropped   int64  // packets
-	_         [8]byte
+	sparse    bool   // there are many nodes: contexts without a handler have no run
+	_         [7]byte
 }
 
 // acting executes handlers and their requests.
@@ -385,6 +386,7 @@ func (s *schedule) done(r *run) {
 	r.task = task{}
 	c.active--
 	s.ended(t, &out, &r.failed)
+	s.release(r)
 	s.idle(c)
 	if s.homes != nil && c.pool.hpu != nil {
 		s.leftCluster(t.cluster)
