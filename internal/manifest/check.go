@@ -268,6 +268,18 @@ func list[T ~string](names []T) string {
 	return strings.Join(out, ", ")
 }
 
+// fits reports whether a whole number is within the limits.
+func (t Type) fits(x *big.Int) bool {
+	bits := int(8 * t.Size())
+	switch {
+	case !t.Signed():
+		return x.Sign() >= 0 && x.BitLen() <= bits
+	case x.BitLen() < bits:
+		return true
+	}
+	return x.Sign() < 0 && x.BitLen() == bits && x.TrailingZeroBits() == uint(bits-1)
+}
+
 // limits returns the smallest and the largest whole number of a type.
 func (t Type) limits() (least, most *big.Int) {
 	bits := uint(8 * t.Size())

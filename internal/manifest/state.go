@@ -193,7 +193,8 @@ func (t Type) holds(v value) error {
 	case t.Float():
 		return nil
 	}
-	if least, most := t.limits(); v.whole.Cmp(least) < 0 || v.whole.Cmp(most) > 0 {
+	if !t.fits(v.whole) {
+		least, most := t.limits()
 		return fmt.Errorf("%v, expected %v to %v for %s", v.whole, least, most, t)
 	}
 	return nil
