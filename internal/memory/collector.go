@@ -14,6 +14,13 @@ import (
 // making it.
 const floor = 128 << 20
 
+// largePercent is by how much a heap may grow of which largeHeap bytes are in
+// use, in %: the machine has no room for another one.
+const (
+	largePercent = 30
+	largeHeap    = 1 << 30
+)
+
 // defaultPercent is Go's default: the heap may grow by as much as is in use, %.
 const defaultPercent = 100
 
@@ -45,11 +52,14 @@ func again(c *collected) {
 }
 
 // latePercent returns by how much a heap may grow, in %, if live bytes are in
-// use: to the floor, or twofold. Go takes it of 4 MiB if less is in use.
+// use: to the floor, or twofold, but a large heap less. Go takes it of 4 MiB if less is in use.
 func latePercent(live uint64) int {
 	const least = 4 << 20
-	if live < least {
+	switch {
+	case live < least:
 		return defaultPercent * (floor / least)
+	case live >= largeHeap:
+		return largePercent
 	}
 	return max(defaultPercent, int(100*(floor-min(live, floor))/live))
 }
