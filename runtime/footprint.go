@@ -8,7 +8,7 @@ import (
 // Bytes that simulated things take on the simulating machine, as measured with
 // thousands of nodes (TestMemoryNeeded of cmd/spinsim).
 const (
-	nodeFootprint    = 28 << 10 // a node with a process, and perhaps handlers
+	nodeFootprint    = 17 << 10 // a node with a process, and perhaps handlers
 	contextFootprint = 48       // a context of a handler processing unit that has not run
 	placeFootprint   = 640      // of a network that is built however few nodes it has
 )
