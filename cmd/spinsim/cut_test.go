@@ -66,10 +66,11 @@ const (
 	ownQuestions = "question\twhat\talternative\tset\tsource\nbus\t\ttoday\t\tours\nbus\t\tslow\tdma.latency=80ns\tours\n"
 )
 
-// outputsOf returns the flags of a command that name output files.
+// outputsOf returns the flags of a command that name output files, without the
+// hidden ones for profiles of the program: any run has those.
 func outputsOf(c *cobra.Command) (flags []*pflag.Flag) {
 	for _, name := range cli.OutputFlags {
-		if f := c.Flags().Lookup(name); f != nil {
+		if f := c.Flags().Lookup(name); f != nil && !f.Hidden {
 			flags = append(flags, f)
 		}
 	}

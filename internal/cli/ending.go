@@ -92,7 +92,8 @@ type ending struct {
 
 	cancel context.CancelCauseFunc // of the command's context
 
-	outputs []awaited // the files that it will write, once known
+	outputs   []awaited  // the files that it will write, once known
+	profiling *profiling // nil: not begun
 
 	showing chan struct{} // closed when it shows the results that it has after a signal
 	shown   sync.Once
@@ -131,12 +132,16 @@ func (e *ending) end(code int, errs io.Writer, why string) {
 		return
 	default:
 	}
+	err := e.profiling.end(code) // before no more file is begun
 	file.Abandon()
 	separator := "; "
 	if code == ExitStopped {
 		separator = ": "
 	}
 	fmt.Fprintln(errs, why+e.left(separator))
+	if err != nil {
+		fmt.Fprintln(errs, err)
+	}
 	e.exit(code)
 }
 

@@ -95,7 +95,12 @@ func Execute(root *cobra.Command, args []string, out, errs io.Writer) int {
 	if err == nil {
 		err = cmp.Or(noted.err, noted.Flush())
 	}
-	return exitCode(ctx, e, once(err), root.Name(), errs)
+	code := exitCode(ctx, e, once(err), root.Name(), errs)
+	if err := e.profiling.end(code); err != nil {
+		fmt.Fprintf(errs, "%s: %v\n", root.Name(), err)
+		return cmp.Or(code, ExitFailed)
+	}
+	return code
 }
 
 // argumentLines returns the texts in arguments that errors quote: names of
@@ -218,6 +223,7 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	quiet := root.PersistentFlags().BoolP("quiet", "q", false, "show no progress")
 	begin := limitEvery(root)
+	profileFlags(root.PersistentFlags())
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if *quiet {
 			root.SetErr(steady{root.ErrOrStderr()})
@@ -228,7 +234,10 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 		if err := begin(c); err != nil {
 			return err
 		}
-		return CheckOutputs(c)
+		if err := CheckOutputs(c); err != nil {
+			return err
+		}
+		return endingOf(c.Context()).profile(c)
 	}
 	root.SetHelpCommand(helpCommand())
 	fitHelp(root)

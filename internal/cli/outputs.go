@@ -17,7 +17,7 @@ import (
 )
 
 // OutputFlags are the flags that name an output file, in all commands.
-var OutputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg"}
+var OutputFlags = []string{"output", "slurm", "trace", "links", "pcap", "samples", "plot", "svg", cpuProfile, memProfile}
 
 // SayBeside writes notes on standard error if the format of the result has no
 // place for them.
@@ -125,6 +125,9 @@ func (e *ending) writes(list []Output) {
 func (e *ending) left(separator string) string {
 	var names []string
 	for _, one := range e.outputs {
+		if one.What == "--"+cpuProfile || one.What == "--"+memProfile {
+			continue // written when all else is over
+		}
 		is, err := os.Stat(one.Name)
 		there := err == nil
 		if there != (one.before != nil) || there && (!os.SameFile(is, one.before) || !is.ModTime().Equal(one.before.ModTime()) || is.Size() != one.before.Size()) {
