@@ -3,6 +3,7 @@ package experiment
 import (
 	"flag"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -17,11 +18,11 @@ var dependent = flag.Bool("dependent", false, "divide experiments whose programs
 
 // No value depends on the number of cores. With -race it finds programs that
 // share variables. Networks get small switches, so that a few nodes have several.
-// Nor does a value depend on whether equal bytes exist once, which only the runs
-// on several cores do here.
+// Nor does a value depend on whether equal bytes exist once and programs that rest
+// have no memory, as only in the runs on several cores here.
 func TestCoresChangeNothing(t *testing.T) {
 	defer func(least int) { leastDivided = least }(leastDivided)
-	defer func(shared bool) { lazy.Shared = shared }(lazy.Shared)
+	defer func(shared bool, many int) { lazy.Shared, lazy.Many = shared, many }(lazy.Shared, lazy.Many)
 	leastDivided = 0
 	for _, e := range All() {
 		if e.Deviceless || !e.Independent && !*dependent {
@@ -48,7 +49,9 @@ func TestCoresChangeNothing(t *testing.T) {
 						cores = []int{1, 2, 3, 8}
 					}
 					for _, cores := range cores {
-						lazy.Shared = cores > 1
+						if lazy.Shared, lazy.Many = cores > 1, 1; cores == 1 {
+							lazy.Many = math.MaxInt
+						}
 						p, err := one.At(device, values)
 						require.NoError(t, err)
 						p.Cores = cores

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,7 +31,9 @@ var (
 // the same values and errors with 1, 2, 3 and 8 domains. Each is drawn from the
 // seed and its number only.
 func TestDrawnScenariosInDomains(t *testing.T) {
-	defer func(least int, shared bool) { *experiment.LeastDivided, lazy.Shared = least, shared }(*experiment.LeastDivided, lazy.Shared)
+	defer func(least, many int, shared bool) {
+		*experiment.LeastDivided, lazy.Many, lazy.Shared = least, many, shared
+	}(*experiment.LeastDivided, lazy.Many, lazy.Shared)
 	*experiment.LeastDivided = 0
 	if *scenariosSeed == 0 {
 		*scenariosSeed = rand.Uint64()
@@ -41,10 +44,10 @@ func TestDrawnScenariosInDomains(t *testing.T) {
 		s := drawScenario(t, rand.New(rand.NewPCG(*scenariosSeed, uint64(i))))
 		again := fmt.Sprintf("go test ./experiment -run TestDrawnScenariosInDomains -domains.seed=%d -domains.from=%d -domains.scenarios=1: %s", *scenariosSeed, i, s)
 		t.Log(again)
-		lazy.Shared = false
+		lazy.Shared, lazy.Many = false, math.MaxInt
 		want, _, _ := s.measure(t, 1)
 		for _, cores := range []int{2, 3, 8} {
-			lazy.Shared = true
+			lazy.Shared, lazy.Many = true, 1
 			got, divided, attempts := s.measure(t, cores)
 			require.Equal(t, want, got, "%d cores, %s", cores, again)
 			if want.err == "" { // otherwise it is measured again in one domain

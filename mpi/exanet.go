@@ -42,9 +42,7 @@ type exanetCarrier struct {
 const rankPrepared = 128 << 10
 
 func newExaNetCarrier(w *World) (carrier, error) {
-	if w.c.Nodes() >= lazy.Many {
-		lazy.Prepare(w.Size() * rankPrepared)
-	}
+	lazy.Prepare(w.Size() * rankPrepared)
 	c := &exanetCarrier{world: w, o: w.o}
 	var err error
 	if c.system, err = exanet.Load(w.c); err != nil {
