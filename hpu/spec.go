@@ -3,6 +3,7 @@ package hpu
 import (
 	"errors"
 	"fmt"
+	"iter"
 )
 
 // Spec is a device's offer to handlers and its limits. It is plain data, part
@@ -36,10 +37,21 @@ type Processors struct {
 }
 
 // Pools lists all processors: the HPUs, then the others.
-func (s *Spec) Pools() []Processors { return append([]Processors{{s.Cores, s.Contexts}}, s.Others...) }
+func (s *Spec) Pools() iter.Seq[Processors] {
+	return func(yield func(Processors) bool) {
+		if !yield(Processors{s.Cores, s.Contexts}) {
+			return
+		}
+		for _, p := range s.Others {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
 
 func (s *Spec) contexts() (n int64) {
-	for _, p := range s.Pools() {
+	for p := range s.Pools() {
 		n += int64(p.Number) * int64(p.Contexts)
 	}
 	return n
@@ -50,7 +62,7 @@ func (s *Spec) contexts() (n int64) {
 // handler at a time, so it is what sPIN'17 §3.2.2 calls a handler execution
 // unit: as many handlers can be active as there are.
 func (s *Spec) unit(i int) (number, of, processor int) {
-	for _, p := range s.Pools() {
+	for p := range s.Pools() {
 		if n := p.Number * p.Contexts; i >= n {
 			i -= n
 			continue

@@ -18,7 +18,7 @@ func TestEachContextOfAPoolHasItsOwnNumber(t *testing.T) {
 			spec.Others = append(spec.Others, Processors{size.Draw(t, "number"), size.Draw(t, "contexts")})
 		}
 		i := 0
-		for _, p := range spec.Pools() {
+		for p := range spec.Pools() {
 			seen := map[int]bool{}
 			for k := range p.Number * p.Contexts {
 				unit, of, processor := spec.unit(i)
