@@ -15,26 +15,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// profiled are command lines, how they end, and what they say then.
+var profiled = []struct {
+	line   string
+	signal bool
+	exit   int
+	errs   string
+}{
+	{"compare pingpong --size 8 --mode rdma --profile spin-int", false, exitOK, `^$`},
+	{"compare pingpong --size 8 --mode rdma --profile spin-int --event-limit 3", false, exitFailed, `: incomplete: stopped by the limit of 3 events`},
+	{"run long.yaml --trace t.json", true, exitStopped, `^spinsim: interrupted: 0 of 1 points were measured; not written, what older files of the names hold stays: --trace t.json\n$`},
+	// blocked in a pipe: ended by force
+	{"goal run in", true, exitStopped, `^spinsim: interrupted\n$`},
+	{"compare pingpong --size 8x", false, exitInput, `^spinsim: --size: `},
+	{"compare pingpong --size 8 --memprofile none/m", false, exitInput, `^spinsim: --memprofile: write none/m: no such file or directory\n$`},
+	{"compare pingpong --size 8 --plot cpu.svg --cpuprofile cpu.svg", false, exitInput, `--cpuprofile both write cpu.svg`},
+	{"compare pingpong --size 8 --cpuprofile -", false, exitInput, `^spinsim: --cpuprofile: -, expected the name of a file\n$`},
+}
+
 // Profiles of the program are whole after a run, after one that fails, and
 // after a signal that ends a command in its own way or by force. Where nothing
 // has run, nothing is written.
 func TestProfiles(t *testing.T) {
-	for _, tc := range []struct {
-		line   string
-		signal bool
-		exit   int
-		errs   string
-	}{
-		{"compare pingpong --size 8 --mode rdma --profile spin-int", false, exitOK, `^$`},
-		{"compare pingpong --size 8 --mode rdma --profile spin-int --event-limit 3", false, exitFailed, `: incomplete: stopped by the limit of 3 events`},
-		{"run long.yaml --trace t.json", true, exitStopped, `^spinsim: interrupted: 0 of 1 points were measured; not written, what older files of the names hold stays: --trace t.json\n$`},
-		// blocked in a pipe: ended by force
-		{"goal run in", true, exitStopped, `^spinsim: interrupted\n$`},
-		{"compare pingpong --size 8x", false, exitInput, `^spinsim: --size: `},
-		{"compare pingpong --size 8 --memprofile none/m", false, exitInput, `^spinsim: --memprofile: write none/m: no such file or directory\n$`},
-		{"compare pingpong --size 8 --plot cpu.svg --cpuprofile cpu.svg", false, exitInput, `--cpuprofile both write cpu.svg`},
-		{"compare pingpong --size 8 --cpuprofile -", false, exitInput, `^spinsim: --cpuprofile: -, expected the name of a file\n$`},
-	} {
+	for _, tc := range profiled {
 		t.Run(tc.line, func(t *testing.T) {
 			dir := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(strings.ReplaceAll(ring, "{times: 100}", "{times: 1000000000}")), 0o600))
