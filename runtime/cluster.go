@@ -133,7 +133,7 @@ type codeKey struct {
 
 // nodePrepared is about what a node with handlers takes of Go's heap, with
 // garbage, in bytes: large pages back that much in clusters of many nodes.
-const nodePrepared = 24 << 10
+const nodePrepared = 12 << 10
 
 // NewCluster builds the nodes and the network. Close it when done.
 func NewCluster(cfg Config) (*Cluster, error) {

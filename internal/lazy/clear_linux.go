@@ -40,10 +40,12 @@ var prepared atomic.Int64
 
 // Prepare lets large pages back the next n bytes by which Go's heap grows: what
 // thousands of nodes take then needs few faults, and few entries of the
-// processor's TLB. The heap keeps them for what comes later. It does nothing if
+// processor's TLB. The heap keeps them for what comes later. It takes half of the
+// available memory at most, as the system may refuse more, and does nothing if
 // the process has a limit of memory.
 func Prepare(n int) {
 	before := prepared.Load()
+	n = int(min(int64(n), memory.Available()/2))
 	if n < small || int64(n) <= before || !prepared.CompareAndSwap(before, int64(n)) || len(memory.Bounds()) > 0 {
 		return
 	}
