@@ -65,15 +65,14 @@ func TestProfiles(t *testing.T) {
 				}
 				require.NoError(t, c.Process.Signal(os.Interrupt))
 			}
-			var errs string
+			exit := exitOK
 			if tc.exit == exitOK {
 				require.NoError(t, c.Wait())
-				errs = c.Stderr.(*bytes.Buffer).String()
 			} else {
-				var exit int
-				exit, errs = ends(t, c)
-				require.Equal(t, tc.exit, exit, errs)
+				exit, _ = ends(t, c)
 			}
+			errs := c.Stderr.(*bytes.Buffer).String()
+			require.Equal(t, tc.exit, exit, errs)
 			require.Regexp(t, tc.errs, errs)
 			if tc.exit == exitInput {
 				require.Equal(t, files, folder(t, dir))
