@@ -122,6 +122,7 @@ type Program struct {
 	contexts []*Context
 	image    *image
 	closed   bool
+	stored   uint8 // how many times its memory was
 
 	owner string
 	store []byte // see residents

@@ -14,8 +14,8 @@ import (
 // leaves behind. Another program then gets the memory itself, whose pages the
 // system has backed already.
 //
-// Where the system does not tell which pages are backed, and for a program that
-// writes much, memories stay.
+// Where the system does not tell which pages are backed, for a program that
+// writes much, and for one that often needs its memory again, memories stay.
 type residents struct {
 	image  [][]byte   // by page; nil: zeros
 	arena  *arena     // nil: memories stay
@@ -36,6 +36,11 @@ const (
 	// is not worth to be stored: one in stays.
 	stays = 4
 )
+
+// often is how many times a program loses its memory: storing costs as much as a
+// short handler, so a program that has always something to do keeps it. Tests
+// change it.
+var often = uint8(4)
 
 var noWords [pageBytes]byte
 
@@ -82,9 +87,12 @@ func (r *residents) take(a *arena) ([]byte, error) {
 }
 
 // evict stores the memory of a program and returns it, with the contents of the
-// image. If the program has written much, its memory stays and evict returns nil.
+// image. It returns nil if the memory stays.
 func (r *residents) evict(p *Program) []byte {
 	r.remove(p)
+	if p.stored == often {
+		return nil
+	}
 	var known bool
 	if r.pages, known = touched(p.mem, r.pages[:0]); !known {
 		return nil
@@ -105,6 +113,7 @@ func (r *residents) evict(p *Program) []byte {
 		p.store = make([]byte, 0, len(r.words))
 	}
 	p.mem, p.store = nil, append(p.store[:0], r.words...)
+	p.stored++
 	r.leaves()
 	return mem
 }

@@ -96,12 +96,13 @@ func (x *residenceOf) step() {
 // another, behaves as one that keeps it: with handlers that wait, trap or are
 // killed, writes of hosts, programs that are closed, and any number of memories.
 func TestResidence(t *testing.T) {
-	defer func(n int) { lazy.Many = n }(lazy.Many)
+	defer func(n int, times uint8) { lazy.Many, often = n, times }(lazy.Many, often)
 	m, err := Load("keeper", keeper(false), testSpec())
 	require.NoError(t, err)
 	lost := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		lazy.Many = rapid.IntRange(1, 4).Draw(rt, "memories")
+		often = rapid.SampledFrom([]uint8{1, 2, 255}).Draw(rt, "often")
 		x := &residenceOf{t: rt, twins: make([]twin, 8)}
 		for i := range x.images {
 			e, err := NewEngine("wazero")
