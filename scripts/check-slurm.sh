@@ -93,7 +93,7 @@ if [[ -z $spinsim ]]; then
 fi
 cd "$dir"
 # One point at a time, half a second each: a task ends neither before it is cancelled nor with no result. Every part has six of them.
-readonly command=(compare bcast --mode "rdma,spin-stream" --profile "spin-int,spin-dis" --ranks "512" --size "8KiB..256KiB*2" --threads 1 --format csv)
+readonly command=(compare bcast --mode "rdma,spin-stream" --profile "spin-int,spin-dis" --ranks "512" --size "16KiB..512KiB*2" --threads 1 --format csv)
 "$spinsim" -q "${command[@]}" >whole.csv
 "$spinsim" sweep --slurm job.sh --parts "$parts" -- "${command[@]}"
 cluster
