@@ -61,7 +61,7 @@ func axisOr(p *Point, axis string, otherwise int) int {
 }
 
 // BroadcastMemory is an Experiment.Memory: all ranks get the same bytes, which a
-// large cluster has once. Handlers of a rank have some packets of them.
+// cluster has once. Handlers of a rank have some packets of them.
 func BroadcastMemory(p *Point) int64 {
 	const together = 5 // packets in handlers of a rank
 	ranks, size, mtu := axisOr(p, "ranks", 2), axisOr(p, "size", 0), int(p.Profile.Fabric.MTU)

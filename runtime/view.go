@@ -48,10 +48,14 @@ func (p *Proc) View(addr uint64, n int) (View, error) {
 
 // bytes returns the mapping, after a touch.
 func (v View) bytes() []byte {
-	if v.data == nil && v.n > 0 {
-		v.data, _ = v.proc.memory.Cores(v.addr, uint64(v.n))
+	switch {
+	case v.data != nil || v.proc == nil:
+		return v.data
+	case v.n == 0:
+		return []byte{} // nil is what the zero View has
 	}
-	return v.data
+	b, _ := v.proc.memory.Cores(v.addr, uint64(v.n))
+	return b
 }
 
 // Proc is the process that owns the memory; nil for the zero View.

@@ -67,22 +67,22 @@ func needed(t *testing.T, dir string, args ...string) float64 {
 func TestMemoryNeeded(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"nodes.yaml":    "{profile: spin-int, ranks: 3000, programs: [{ranks: all, steps: [compute: 1us]}]}",
-		"handlers.yaml": "{profile: spin-int, ranks: 2400, entries: [{name: e, ranks: all, length: 64, handlers: {module: count}}], programs: [{ranks: 0, steps: [put: {to: 1, entry: e, bytes: 8}]}]}",
+		"nodes.yaml":    "{profile: spin-int, ranks: 6000, programs: [{ranks: all, steps: [compute: 1us]}]}",
+		"handlers.yaml": "{profile: spin-int, ranks: 5000, entries: [{name: e, ranks: all, length: 64, handlers: {module: count}}], programs: [{ranks: 0, steps: [put: {to: 1, entry: e, bytes: 8}]}]}",
 		"bytes.yaml": `{profile: spin-int, ranks: 32, entries: [{name: e, ranks: all, length: 4MiB}],
 			programs: [{ranks: 1..31, buffers: [{name: b, bytes: 4MiB, fill: pattern}], steps: [put: {to: rank-1, entry: e, from: b}]}]}`,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	require.Equal(t, exitOK, run([]string{"goal", "gen", "bcast-binomial", "--ranks", "500", "--size", "8", "-o", filepath.Join(dir, "tree.goal")}, &bytes.Buffer{}, &bytes.Buffer{}))
-	require.Equal(t, exitOK, run([]string{"goal", "gen", "alltoall-linear", "--ranks", "8", "--size", "1MiB", "-o", filepath.Join(dir, "all.goal")}, &bytes.Buffer{}, &bytes.Buffer{}))
+	require.Equal(t, exitOK, run([]string{"goal", "gen", "alltoall-linear", "--ranks", "16", "--size", "1MiB", "-o", filepath.Join(dir, "all.goal")}, &bytes.Buffer{}, &bytes.Buffer{}))
 	itself := taken(t, dir, "version")
 	for _, line := range []string{
-		"compare bcast --profile spin-int --mode rdma --ranks 3000 --size 8",
-		"compare bcast --profile spin-int --mode p4 --ranks 3000 --size 8 --set hpu.cores=64",
-		"compare bcast --profile spin-int --mode spin-stream --ranks 2400 --size 8",
-		"compare bcast --profile spin-int --mode spin-store --ranks 16 --size 4MiB",
-		"compare bcast --profile spin-int --mode spin-stream --ranks 1200 --size 1MiB",
+		"compare bcast --profile spin-int --mode rdma --ranks 6000 --size 8",
+		"compare bcast --profile spin-int --mode p4 --ranks 6000 --size 8 --set hpu.cores=64",
+		"compare bcast --profile spin-int --mode spin-stream --ranks 5000 --size 8",
+		"compare bcast --profile spin-int --mode spin-store --ranks 16 --size 16MiB",
+		"compare bcast --profile spin-int --mode spin-stream --ranks 2400 --size 1MiB",
 		"compare bcast --profile spin-int --mode rdma --ranks 600 --size 8MiB",
 		"compare ftbcast --profile spin-int --mode spin --failed 0 --ranks 600 --size 64KiB",
 		"compare pingpong --profile spin-int --mode rdma --size 16MiB",

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -14,9 +15,10 @@ const rankFootprint = 180 << 10
 // Later messages are not predictable, so a run may take more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
 	total := footprint(cfg, s.Ranks(), s.Len())
+	shared := int(cfg.Profile.Fabric.MTU) >= host.PageLeast && !cfg.Profile.OS.On() // a message has its bytes once
 	for _, ops := range s.All() {
 		for i := range ops.Len() {
-			if op := ops.Op(i); op.Kind != goal.Calc && ops.Deps(i) == 0 {
+			if op := ops.Op(i); op.Kind != goal.Calc && ops.Deps(i) == 0 && !(shared && op.Kind == goal.Recv) {
 				total += int64(op.Size)
 			}
 		}
