@@ -46,9 +46,9 @@ type transport interface {
 	arrived(p fabric.Packet)
 	// leaves reports whether a packet that has waited for the fabric must still
 	// be sent.
-	leaves(ref any, seq uint32) bool
+	leaves(ref any) bool
 	// onWire is called at the turn on the wire of a packet that asked for it.
-	onWire(ref any, seq uint32)
+	onWire(ref any)
 }
 
 // egress learns when a packet from HPU memory has left.
@@ -88,7 +88,7 @@ func (l *link) handle(e *sim.Event) {
 		if _, plain := e.P.(*Frame); plain {
 			l.onWire()
 		} else {
-			l.transport.onWire(e.P, uint32(e.B))
+			l.transport.onWire(e.P)
 		}
 	case kindLoopback:
 		l.arrived++
@@ -192,7 +192,7 @@ func (l *link) inject(c fabric.Class) {
 // launch puts a packet on the wire, at the gap g behind the packet before. A
 // packet for this node is turned round.
 func (l *link) launch(d *departure) {
-	if l.transport != nil && !l.transport.leaves(d.ref, d.seq) {
+	if l.transport != nil && !l.transport.leaves(d.ref) {
 		if d.device {
 			l.device--
 			l.post(l.now(), kindEgressSpace, 0, nil)

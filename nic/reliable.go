@@ -59,6 +59,8 @@ type segment struct {
 	target  int32
 	left    int  // packets of its message from this one on
 	over    bool // acknowledged or given up
+	arrived bool // acknowledged: it is another packet after its last departure
+	turns   int  // departures whose turn on the wire has not come
 	bytes   int32
 	sent    sim.Time // its last turn on the wire; queued: the turn has not come
 	tries   int      // how often it was sent again
@@ -195,22 +197,22 @@ func (t *reliable) transmit(p *peer, k packet) {
 
 func (t *reliable) depart(p *peer, s *segment, device bool) {
 	s.sent = queued
+	s.turns++
 	t.below.depart(departure{s, p.node, s.bytes, uint32(s.number), t.below.classOf(s.kind), s.i > 0, device, true, false})
 }
 
 // leaves implements transport. A packet that is acknowledged while it waits to
 // be sent again is not sent.
-func (t *reliable) leaves(ref any, seq uint32) bool {
+func (t *reliable) leaves(ref any) bool {
 	s, is := ref.(*segment)
 	switch {
 	case !is:
 		return true
-	case uint32(s.number) != seq:
-		return false
 	case s.over:
 		if s.tries == 0 { // given up before its turn came
 			t.unsent(undelivered, int(s.bytes))
 		}
+		t.turned(s)
 		return false
 	case s.tries > 0:
 		t.again++
@@ -220,21 +222,26 @@ func (t *reliable) leaves(ref any, seq uint32) bool {
 	return true
 }
 
-// onWire implements transport.
-func (t *reliable) onWire(ref any, seq uint32) {
-	s := ref.(*segment)
-	// It was acknowledged while it waited to be sent again. The segment is
-	// another packet now.
-	if uint32(s.number) != seq {
-		return
+// turned notes the end of a departure of a packet that is over. After the last
+// one nobody has the segment of a packet that has arrived.
+func (t *reliable) turned(s *segment) {
+	if s.turns--; s.turns == 0 && s.arrived {
+		t.core.releaseSegment(s)
 	}
+}
+
+// onWire implements transport.
+func (t *reliable) onWire(ref any) {
+	s := ref.(*segment)
 	if s.device {
 		s.device = false
 		t.below.onWire()
 	}
-	if s.over {
+	if s.over { // while it waited to be sent again, or on its way to the wire
+		t.turned(s)
 		return
 	}
+	s.turns--
 	s.sent = t.now()
 	if p := t.peer(s.target); p.window.front() == s {
 		p.timer.Set(s.sent + t.spec.Timeout)
@@ -263,7 +270,9 @@ func (t *reliable) acknowledged(p *peer, number uint32) {
 		if s.left == 1 {
 			t.ended(s.message, portals.NIOK, 0)
 		}
-		t.core.releaseSegment(s)
+		if s.arrived = true; s.turns == 0 {
+			t.core.releaseSegment(s)
+		}
 	}
 	for p.backlog.len() > 0 && p.window.len() < t.spec.Window {
 		k := p.backlog.pop()

@@ -65,9 +65,10 @@ const (
 func newTransports(t require.TestingT, nodes int, spec TransportSpec) *transports {
 	x := &transports{t: t, engine: sim.New(1), gap: 10 * sim.Nanosecond}
 	x.wire = func(int32, int32, bool, uint32) carried { return carried{sim.Microsecond} }
+	core := new(Core) // of all nodes, as in a domain: what one gives back another gets
 	for rank := range int32(nodes) {
 		n := &transportNode{transports: x, cut: map[sentPacket]bool{}, ended: map[uint64]ending{}, order: map[int32][]sentPacket{}}
-		e := &env{engine: x.engine, rank: rank, core: new(Core), fabric: &fabric.Spec{MTU: 64}, report: new(Report)}
+		e := &env{engine: x.engine, rank: rank, core: core, fabric: &fabric.Spec{MTU: 64}, report: new(Report)}
 		e.id = x.engine.Add(fmt.Sprint("node ", rank), n)
 		n.r = reliable{env: e, spec: &spec, below: n, next: n, peers: map[int32]*peer{}, failed: map[uint64]int{}}
 		x.nodes = append(x.nodes, n)
@@ -122,14 +123,14 @@ func (n *transportNode) depart(d departure) {
 }
 
 func (n *transportNode) leaves(d *departure) {
-	if !n.r.leaves(d.ref, d.seq) {
+	if !n.r.leaves(d.ref) {
 		if d.device {
 			n.held--
 		}
 		return
 	}
 	if d.notify {
-		n.r.onWire(d.ref, d.seq)
+		n.r.onWire(d.ref)
 	}
 	to := n.nodes[d.target]
 	_, data := d.ref.(*segment)
@@ -375,4 +376,26 @@ func TestReliablePriceOfALoss(t *testing.T) {
 func TestReliableKnowsItsEvents(t *testing.T) {
 	var r reliable
 	require.Panics(t, func() { r.handle(&sim.Event{Kind: kindsOfReliable + 77}) })
+}
+
+// A packet that is acknowledged while it waits to be sent again stays as it is
+// until its turn: no other node has its memory, although their packets have the
+// same number.
+func TestAcknowledgedWhileWaiting(t *testing.T) {
+	x := newTransports(t, 3, TransportSpec{Kind: Reliable, Timeout: 1500 * sim.Nanosecond, Window: 4, Retries: 3, AckBytes: 8})
+	x.gap = 5 * sim.Microsecond // the turn comes long after the acknowledgement
+	var sent []int32
+	x.wire = func(from, _ int32, ack bool, _ uint32) carried {
+		if !ack {
+			sent = append(sent, from)
+		}
+		return carried{sim.Microsecond}
+	}
+	x.sends(0, x.frame(0, 2, 1, 1), 0)
+	x.sends(3*sim.Microsecond, x.frame(1, 2, 2, 1), 0)
+	require.NoError(t, x.engine.Run())
+	require.Equal(t, []sentPacket{{0, 1, 0}, {1, 2, 0}}, x.nodes[2].came)
+	require.Equal(t, []int32{0, 1}, sent)
+	require.Equal(t, portals.NIOK, x.nodes[0].ended[1].fail)
+	require.Equal(t, portals.NIOK, x.nodes[1].ended[2].fail)
 }

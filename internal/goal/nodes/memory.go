@@ -15,7 +15,8 @@ const rankFootprint = 180 << 10
 // Later messages are not predictable, so a run may take more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
 	total := footprint(cfg, s.Ranks(), s.Len())
-	shared := int(cfg.Profile.Fabric.MTU) >= host.PageLeast && !cfg.Profile.OS.On() // a message has its bytes once
+	// a message has its bytes once
+	shared := int(cfg.Profile.Fabric.MTU) >= host.PageLeast && !cfg.Profile.OS.On()
 	for _, ops := range s.All() {
 		for i := range ops.Len() {
 			if op := ops.Op(i); op.Kind != goal.Calc && ops.Deps(i) == 0 && !(shared && op.Kind == goal.Recv) {
