@@ -75,19 +75,21 @@ func TestCoresChangeNoError(t *testing.T) {
 	leastDivided = 0
 	device, err := profile.Load("spin-int", "fabric.radix=4", "hpu.max_cycles=300", "hpu.max_cycles_per_byte=0")
 	require.NoError(t, err)
-	e, err := Find("bcast")
-	require.NoError(t, err)
-	var want string
-	for _, cores := range []int{1, 2, 3, 8} {
-		p, err := e.At(device, Values{"ranks": 200, "size": 16384, "mode": "spin-stream"})
+	for name, mode := range map[string]string{"bcast": "spin-stream", "ftbcast": "spin"} { //lint:maporder each by itself
+		e, err := Find(name)
 		require.NoError(t, err)
-		p.Cores = cores
-		_, err = e.Measure(t.Context(), p)
-		require.Error(t, err)
-		if cores == 1 {
-			want = err.Error()
+		var want string
+		for _, cores := range []int{1, 2, 3, 8} {
+			p, err := e.At(device, Values{"ranks": 200, "size": 16384, "mode": mode})
+			require.NoError(t, err)
+			p.Cores = cores
+			_, err = e.Measure(t.Context(), p)
+			require.Error(t, err)
+			if cores == 1 {
+				want = err.Error()
+			}
+			require.Equal(t, want, err.Error(), "%s, %d cores", name, cores)
 		}
-		require.Equal(t, want, err.Error(), "%d cores", cores)
 	}
 }
 

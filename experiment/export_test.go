@@ -4,4 +4,4 @@ package experiment
 var LeastDivided = &leastDivided
 
 // Divided reports whether a run of the point had several domains.
-func (p *Point) Divided() bool { return p.divided }
+func (p *Point) Divided() bool { return p.divided != nil && *p.divided }

@@ -18,7 +18,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 		return nil, fmt.Errorf("experiment %s: the point is of %s", e.Name, p.experiment.Name)
 	}
 	values, ran := e.attempt(ctx, p)
-	if ran != nil && p.divided && p.Links == nil && context.Cause(ctx) == nil {
+	if ran != nil && *p.divided && p.Links == nil && context.Cause(ctx) == nil {
 		// After an error in one domain the others go on for a while. What they
 		// count then depends on the domains.
 		if _, limited := errors.AsType[*sim.LimitError](ran); !limited {
@@ -42,7 +42,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 
 // attempt runs a point from the beginning.
 func (e *Experiment) attempt(ctx context.Context, p *Point) (Values, error) {
-	p.done, p.had, p.reads, p.divided = &operations{}, &used.Set{}, e.Source != "", false
+	p.done, p.had, p.reads, p.divided = &operations{}, &used.Set{}, e.Source != "", new(bool)
 	return e.Run(ctx, p)
 }
 

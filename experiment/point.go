@@ -46,7 +46,7 @@ type Point struct {
 	followed   *followed // nil: no breakdown
 	had        *used.Set // what has happened so far in its simulations
 	reads      bool      // the fields that Run reads are in had
-	divided    bool      // a simulation took several cores
+	divided    *bool     // a simulation of the point, or of a copy of it, took several cores
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a

@@ -33,13 +33,13 @@ func (p *Point) Config(ctx context.Context, nodes int) runtime.Config {
 		cores = p.Cores
 	}
 	if p.had == nil { // nobody measures
-		p.had = &used.Set{}
+		p.had, p.divided = &used.Set{}, new(bool)
 	}
 	cfg := runtime.Config{
 		Cores: cores, Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
 		Translator: p.Translator, Used: p.had.Join, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
 	}
-	p.divided = p.divided || cfg.Domains() > 1
+	*p.divided = *p.divided || cfg.Domains() > 1
 	return cfg
 }
 
