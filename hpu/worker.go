@@ -45,25 +45,23 @@ func (x *worker) put() { x.of.idle = append(x.of.idle, x) }
 
 // action returns an empty action. give takes it back.
 func (w *workers) action() *Action {
-	n := len(w.actions)
-	if n == 0 {
-		return &Action{}
-	}
-	a := w.actions[n-1]
-	w.actions = w.actions[:n-1]
+	a := taken(&w.actions)
 	*a = Action{}
 	return a
 }
 
 // context returns a context for the caller to fill in.
-func (w *workers) context() *Context {
-	n := len(w.contexts)
+func (w *workers) context() *Context { return taken(&w.contexts) }
+
+// taken removes an object from a list of free ones; without one it makes one.
+func taken[T any](free *[]*T) *T {
+	n := len(*free)
 	if n == 0 {
-		return &Context{}
+		return new(T)
 	}
-	c := w.contexts[n-1]
-	w.contexts = w.contexts[:n-1]
-	return c
+	x := (*free)[n-1]
+	*free = (*free)[:n-1]
+	return x
 }
 
 func (w *workers) give(a *Action) { w.actions = append(w.actions, a) }
