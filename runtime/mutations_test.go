@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,19 +32,19 @@ var mutations = [][3]string{
 	{"nic/deposit.go", "max(from, int(in.skip)), min(to, int(in.d.MLength))", "max(from, int(in.skip)), min(to, int(in.d.MLength)-1)"},
 	{"nic/deposit.go", "in.clip(from, to); from < to {", "in.clip(from, to); from+1 < to {"},
 	{"nic/schedule.go", "} else if s.admit(in, i) {", "} else if i == 1 {\ns.dealt(in)\n} else if s.admit(in, i) {"},
-	{"nic/schedule.go", "for _, i := range waiting {", "for _, i := range waiting[1:] {"},
+	{"nic/outcome.go", "for _, i := range waiting {", "for _, i := range waiting[1:] {"},
 	{"nic/schedule.go", "in.skip = int32(min(h.userHeader, d.MLength))", "in.skip = int32(min(h.userHeader, d.MLength)) + 1"},
 	{"nic/record.go", "bytes = r.give(in.frame.part(from, to))", "bytes = r.give(in.frame.part(from, to-1))"},
 	{"nic/dma.go", "n := copy(seg, rest)", "n := copy(seg, rest[:len(rest)-1])"},
 	{"nic/dma.go", "n := copy(to, seg)", "n := copy(to, seg[:len(seg)-1])"},
-	{"nic/answers.go", "data[:k]), len(data) - k", "data[:k-1]), len(data) - k"},
+	{"nic/requests.go", "data[:k]), len(data) - k", "data[:k-1]), len(data) - k"},
 	{"nic/datagram.go", "\t\tt.next.send(packet{f: g})\n", "if i != 1 {\nt.next.send(packet{f: g})\n}\n"},
 	{"nic/reliable.go", "\t\tt.next.packetArrived(s.f, s.i, false)\n", "if s.i != 1 {\nt.next.packetArrived(s.f, s.i, false)\n}\n"},
 	{"nic/reliable.go", "\t\t\tt.below.hold(-1)\n\t\t}\n\t\tt.transmit(p, k)", "t.below.hold(-1)\n}\nif k.i == 1 {\ncontinue\n}\nt.transmit(p, k)"},
 	{"nic/reliable.go", "s.over, progress = true, true", "s.over, progress = true, true\nif s.i == 1 {\nnumber++\n}"},
 	{"fabric/fabric.go", "uint64(uint32(p.Bytes))<<32", "uint64(uint32(p.Bytes-p.Bytes&1))<<32"},
 	{"fabric/network.go", "i, _ := n.route(e.Dst, e.A)", "if uint32(e.B) == 1 {\nreturn\n}\ni, _ := n.route(e.Dst, e.A)"},
-	{"fabric/credit.go", "\tout := k >> n.shift\n", "if uint32(w.b) == 1 {\nreturn\n}\nout := k >> n.shift\n"},
+	{"fabric/credit.go", "\tn, out := t.network, k>>t.shift\n", "if uint32(w.b) == 1 {\nreturn\n}\nn, out := t.network, k>>t.shift\n"},
 	{"fabric/faulty.go", "\tif e.Kind == kindAgain {\n", "if e.Kind == kindAgain {\nreturn\n}\nif e.Kind == kindAgain {\n"},
 	{"host/bus.go", "\t\ta.Client.Ended(a, i, OK)\n", "if i != 1 {\na.Client.Ended(a, i, OK)\n}\n"},
 	{"host/bus.go", "\tb.post(at, KindBus, uint64(a.flight), 0, a)\n\treturn begun\n", "if a.Length != 1 {\nb.post(at, KindBus, uint64(a.flight), 0, a)\n}\nreturn begun\n"},
@@ -56,12 +57,16 @@ var mutations = [][3]string{
 func TestMutationsAreNoticed(t *testing.T) {
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
+	for _, m := range mutations {
+		source, err := os.ReadFile(filepath.Join(root, m[0]))
+		require.NoError(t, err)
+		assert.Equal(t, 1, strings.Count(string(source), m[1]), "%s: %s", m[0], m[1])
+	}
 	for i := range min(*mutate, len(mutations)) {
 		m := mutations[(*mutateFrom+i)%len(mutations)]
 		file := filepath.Join(root, m[0])
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Equal(t, 1, strings.Count(string(source), m[1]), "%s: %s", m[0], m[1])
 		dir := t.TempDir()
 		planted, overlay := filepath.Join(dir, "planted.go"), filepath.Join(dir, "overlay.json")
 		require.NoError(t, os.WriteFile(planted, []byte(strings.Replace(string(source), m[1], m[2], 1)), 0o600))
