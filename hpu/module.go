@@ -16,6 +16,7 @@ import (
 // read-only.
 type Module struct {
 	name      string
+	library   string // see LoadServing
 	spec      Spec
 	wasm      *wasm.Module
 	ops       []Op // of each imported function
@@ -126,18 +127,25 @@ var handlerType = wasm.FuncType{Params: []wasm.ValueType{wasm.I32, wasm.I32}, Re
 // input: time and memory are linear in the length of the module. The module
 // keeps no reference to binary.
 func Load(name string, binary []byte, spec *Spec) (*Module, error) {
-	if spec.Watch != (Watch{}) {
-		return load(name, binary, spec, MaxUnchecked, remByDivision)
-	}
-	key := moduleKey{fmt.Sprintf("%q %+v", name, *spec), sha256.Sum256(binary)}
-	if m := recent.find(key); m != nil {
+	return LoadServing(name, "", binary, spec)
+}
+
+// LoadServing is Load for a module in the place of a library's: the processors
+// that serve the library serve it (Module.Library).
+func LoadServing(name, library string, binary []byte, spec *Spec) (*Module, error) {
+	watched := spec.Watch != (Watch{})
+	key := moduleKey{fmt.Sprintf("%q %q %+v", name, library, *spec), sha256.Sum256(binary)}
+	if m := recent.find(key); m != nil && !watched {
 		return m, nil
 	}
 	m, err := load(name, binary, spec, MaxUnchecked, remByDivision)
-	if err == nil {
+	if err != nil {
+		return nil, err
+	}
+	if m.library = library; !watched {
 		recent.add(key, m)
 	}
-	return m, err
+	return m, nil
 }
 
 func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*Module, error) {
@@ -324,9 +332,12 @@ type Manifest = manifest.Manifest
 // Manifest is the manifest of the module; nil: it has none.
 func (m *Module) Manifest() *Manifest { return m.manifest }
 
-// Library is the name of the module's library: the name in its manifest,
-// otherwise the name given to Load.
+// Library is the name of the module's library: the one it serves for, the name
+// in its manifest, or the name given to Load.
 func (m *Module) Library() string {
+	if m.library != "" {
+		return m.library
+	}
 	if m.manifest != nil && m.manifest.Name != "" {
 		return m.manifest.Name
 	}

@@ -40,6 +40,9 @@ type Config struct {
 	Cores int
 	// Engine executes handlers: "wazero" (also the empty string) or "wasmtime".
 	Engine string
+	// Slots are modules for slots of handler libraries (handlers.Slot), by the name
+	// of the slot. Others have the module of their library.
+	Slots map[string]Module
 	// Tracer records a timeline; nil: none. Results do not depend on it.
 	Tracer sim.Tracer
 	// Limits end a run with a *sim.LimitError; the zero value is none.
@@ -79,6 +82,12 @@ type Config struct {
 	Used func(s used.Set)
 }
 
+// Module is a handler module. The name is for messages.
+type Module struct {
+	Name string
+	Wasm []byte
+}
+
 // Capture observes a network; see fabric.Capturer.
 type Capture func(f fabric.Fabric) error
 
@@ -106,6 +115,7 @@ type Cluster struct {
 	mu      sync.Mutex
 	used    used.Set // guarded by mu: what no node has noted
 	tell    func(s used.Set)
+	slots   map[string]Module
 }
 
 // domain is what the nodes of a domain share: those that one core of the
@@ -163,7 +173,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	lazy.Prepare(cfg.Nodes * nodePrepared)
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
-		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used,
+		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots,
 	}
 	for i := range c.domains {
 		d := &c.domains[i]
@@ -413,4 +423,14 @@ func (c *Cluster) Waiting(report func(sim.Waiting)) {
 // function, offset and cause.
 func (c *Cluster) LoadModule(name string, wasm []byte) (*hpu.Module, error) {
 	return hpu.Load(name, wasm, c.Reads(used.Module).Device())
+}
+
+// LoadSlot is LoadModule for the module that Config.Slots has for a slot; nil:
+// it has none. The processors of the slot's library serve it.
+func (c *Cluster) LoadSlot(slot, library string) (*hpu.Module, error) {
+	given, has := c.slots[slot]
+	if !has {
+		return nil, nil //nolint:nilnil // the library's module runs
+	}
+	return hpu.LoadServing(given.Name, library, given.Wasm, c.Reads(used.Module).Device())
 }
