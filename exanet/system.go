@@ -47,7 +47,7 @@ func Load(c *runtime.Cluster) (*System, error) {
 	if p := c.Profile(); p.HPU.DMAWrite != landed {
 		return nil, fmt.Errorf("exanet: profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in the mailbox", p.Origin.Name, p.HPU.DMAWrite, landed)
 	}
-	m, err := handlers.Must("mailbox").Load(c)
+	m, err := mailbox.EngineSlot.Load(c)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,15 @@ type Plan struct {
 	PTOptions    portals.PTOptions
 	module       *hpu.Module
 	needs        manifest.Needs
+	// of a user's module: its slot, and the plan of the slot's own, whose needs it
+	// has, too
+	slot *Slot
+	ours *Plan
 }
+
+// spare is the HPU memory behind the state, in bytes, for the handlers of a slot
+// that do not state their need.
+const spare = 16 << 10
 
 // PlanOf checks which handlers of a module an entry gets.
 func PlanOf(m *hpu.Module, wanted Exports) (*Plan, error) {
@@ -146,7 +154,14 @@ func (p *Plan) own(d *Device) (int64, error) {
 	if p.State != nil {
 		behind += p.State.Size
 	}
-	return behind, nil
+	if p.ours == nil {
+		return behind, nil
+	}
+	if p.module.Manifest() == nil {
+		behind += spare
+	}
+	least, err := p.ours.own(d)
+	return max(behind, least), err
 }
 
 // HostMemory returns the handler host memory that the handlers need on a device, bytes.
@@ -155,7 +170,11 @@ func (p *Plan) HostMemory(d *Device) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("module %s: handler host memory: %w", p.module.Name(), err)
 	}
-	return n, nil
+	if p.ours == nil {
+		return n, nil
+	}
+	least, err := p.ours.HostMemory(d)
+	return max(n, least), err
 }
 
 // Initial returns the first bytes of HPU memory. If v is bytes they are copied;
@@ -187,27 +206,6 @@ func bits(names, all []string) (options uint32, err error) {
 		options |= 1 << i
 	}
 	return options, nil
-}
-
-// Module is a library that the devices of a cluster have accepted.
-type Module struct {
-	*hpu.Module
-	Library *Library
-}
-
-// Load makes the library ready for the processes of a cluster.
-func (l *Library) Load(c *runtime.Cluster) (*Module, error) {
-	m, err := c.LoadModule(l.Name, l.Wasm)
-	if err != nil {
-		return nil, err
-	}
-	return &Module{m, l}, nil
-}
-
-// Plan checks which handlers an entry gets. To install them in many processes,
-// make the plan once.
-func (m *Module) Plan(header, payload, completion string) (*Plan, error) {
-	return PlanOf(m.Module, Exports{header, payload, completion})
 }
 
 // Installed is an instance of a library in HPU memory of a process.
@@ -244,7 +242,7 @@ func (p *Plan) Install(proc *runtime.Proc, o Options) (*Installed, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := in.firmware(c.Profile(), o.State)
+	given, err := in.firmware(c.Profile(), in.known(o.State))
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type Library struct {
 	Name     string
 	Path     string // of the file; "": built in, or without a file
 	Wasm     []byte
+	slots    []*Slot
 	once     sync.Once
 	manifest *hpu.Manifest
 }

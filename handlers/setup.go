@@ -103,7 +103,7 @@ func (s *Setup) Append(pt uint32, from portals.ID, v runtime.View, me portals.ME
 func (s *Setup) Spin(in *Installed, header, payload string) *portals.Spin {
 	if s.Err == nil {
 		var on *portals.Spin
-		if on, s.Err = in.HPU.Spin(header, payload, ""); s.Err == nil {
+		if on, s.Err = in.HPU.Spin(in.Called(header), in.Called(payload), ""); s.Err == nil {
 			on.HostMem = in.Spin.HostMem
 			return on
 		}

@@ -74,7 +74,7 @@ func newPortalsCarrier(w *World) (carrier, error) {
 	if w.o.Matching != Offload {
 		return c, nil
 	}
-	module, err := handlers.Must("matching").Load(w.c)
+	module, err := matching.ReceiverSlot.Load(w.c)
 	if err != nil {
 		return nil, err
 	}

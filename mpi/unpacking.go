@@ -58,7 +58,7 @@ func (u *unpackers) of(proc *runtime.Proc, e *typed) (*handlers.Installed, error
 		return nil, nil
 	}
 	if u.module == nil {
-		if u.module, err = handlers.Must("datatype").Load(proc.Cluster()); err != nil {
+		if u.module, err = unpacking.UnpackSlot.Load(proc.Cluster()); err != nil {
 			return nil, err
 		}
 	}

@@ -18,6 +18,20 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("accumulate", wasm)
 
+// TargetSlot is a payload handler that multiplies the numbers of each packet
+// into an array of its node.
+var TargetSlot = Library.Slot(handlers.Slot{
+	Name:     "target",
+	Short:    "a payload handler that multiplies the numbers of each packet into an array of its node",
+	Handlers: []string{Payload},
+	More:     true,
+	Fields:   []string{},
+	Expects: []string{
+		"The entry's memory is the array, 16 B a number; a packet has whole numbers and goes to its place in the array.",
+		"The host waits until all bytes of the message are counted, and compares the product with its own.",
+	},
+})
+
 // Payload is the name of its handler.
 const Payload = "payload"
 

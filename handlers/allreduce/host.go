@@ -23,6 +23,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("allreduce", wasm)
 
+// AcceleratorSlot is the module of a process for allreduce.
+var AcceleratorSlot = Library.Slot(handlers.Slot{
+	Name: "accelerator", Short: "the module of a process for allreduce",
+	Handlers: []string{Handler},
+	Expects: []string{
+		"The process stores a descriptor (Call) as a message to itself; all other messages come from modules of the group.",
+		"The result is in memory before the status is, and the status before done_ct counts the call.",
+	},
+})
+
 // Handler is the name of its handler.
 const Handler = "module"
 
@@ -48,7 +58,7 @@ type Loaded struct {
 
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
-	m, err := handlers.Must("allreduce").Load(c)
+	m, err := AcceleratorSlot.Load(c)
 	if err != nil {
 		return nil, err
 	}

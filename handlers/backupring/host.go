@@ -20,6 +20,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("backupring", wasm)
 
+// ProviderSlot is the provider's side of receive rings whose memory may be absent.
+var ProviderSlot = Library.Slot(handlers.Slot{
+	Name: "provider", Short: "the provider's side of receive rings whose memory may be absent",
+	Handlers: []string{Receive, Control},
+	Expects: []string{
+		"Frames come to Receive, and messages of IOusers and of the IOprovider to Control.",
+		"Frames reach an IOuser once, in order; those that wait for pages are in the backup ring, which backup_ct counts.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Receive = "receive" // payload: frames
@@ -47,7 +57,7 @@ func Load(c *runtime.Cluster) (*Loaded, error) {
 	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
 		return nil, fmt.Errorf("backupring: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
 	}
-	m, err := handlers.Must("backupring").Load(c)
+	m, err := ProviderSlot.Load(c)
 	if err != nil {
 		return nil, err
 	}

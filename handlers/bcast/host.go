@@ -16,6 +16,34 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("bcast", wasm)
 
+// StoreSlot is a rank of a broadcast that passes a message on when all of it is there.
+var StoreSlot = Library.Slot(handlers.Slot{
+	Name: "store", Short: "a rank of a broadcast that passes a message on when all of it is there",
+	Handlers: []string{StorePayload, StoreCompletion},
+	Optional: []string{StorePayload},
+	More:     true,
+	Fields:   []string{"match_bits", "pt", "rank", "ranks", "root"},
+	May:      []string{"max_payload"},
+	Expects: []string{
+		"The entry's memory is the rank's buffer: the whole message is in it at the end.",
+		"The message goes to each child in the binomial tree of ranks, to portal table index pt with match_bits.",
+	},
+})
+
+// StreamSlot is a rank of a broadcast that passes each packet on when it arrives.
+var StreamSlot = Library.Slot(handlers.Slot{
+	Name: "stream", Short: "a rank of a broadcast that passes each packet on when it arrives",
+	Handlers: []string{StreamPayload, StreamCompletion},
+	Optional: []string{StreamCompletion},
+	More:     true,
+	Fields:   []string{"match_bits", "pt", "rank", "ranks", "root"},
+	May:      []string{"max_payload"},
+	Expects: []string{
+		"The entry's memory is the rank's buffer: the whole message is in it at the end.",
+		"Each packet goes to each child in the binomial tree of ranks, to its place in the message.",
+	},
+})
+
 // Names of its handlers.
 const (
 	StorePayload     = "store_payload"

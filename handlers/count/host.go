@@ -17,6 +17,18 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("count", wasm)
 
+// TargetSlot is handlers that count what arrives.
+var TargetSlot = Library.Slot(handlers.Slot{
+	Name: "target", Short: "handlers that count what arrives",
+	Handlers: []string{Payload, Completion},
+	Optional: []string{Completion},
+	More:     true,
+	Fields:   []string{"messages", "packets", "bytes"},
+	Expects: []string{
+		"Every message is deposited in the entry's memory.",
+	},
+})
+
 //go:embed count_c.wasm
 var wasmC []byte
 

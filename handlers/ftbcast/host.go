@@ -22,6 +22,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("ftbcast", wasm)
 
+// RankSlot is a rank of a broadcast that survives failed nodes.
+var RankSlot = Library.Slot(handlers.Slot{
+	Name: "rank", Short: "a rank of a broadcast that survives failed nodes",
+	Handlers: []string{Payload, Header},
+	Expects: []string{
+		"The first copy of each packet is delivered once and passed on to the neighbours, the children first; later copies are dropped.",
+		"got is not zero when a broadcast without payload has come.",
+	},
+})
+
 // Names of its handlers: one for broadcasts with a payload, the other for
 // broadcasts without.
 const (
@@ -37,7 +47,7 @@ type Loaded struct {
 
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
-	m, err := handlers.Must("ftbcast").Load(c)
+	m, err := RankSlot.Load(c)
 	return &Loaded{c, m}, err
 }
 

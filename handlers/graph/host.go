@@ -24,6 +24,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("graph", wasm)
 
+// NodeSlot is a node of breadth-first search and shortest paths.
+var NodeSlot = Library.Slot(handlers.Slot{
+	Name: "node", Short: "a node of breadth-first search and shortest paths",
+	Handlers: []string{UpdateHandler, ControlHandler},
+	Expects: []string{
+		"Updates lower labels in host memory by compare-and-swap, and every improved vertex is continued from.",
+		"done_ct of the root counts once, when no update is under way anywhere.",
+	},
+})
+
 // Names of its handlers, which belong to two entries.
 const (
 	UpdateHandler  = "graph_update"
@@ -35,7 +45,7 @@ type Loaded struct{ module *handlers.Module }
 
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
-	m, err := handlers.Must("graph").Load(c)
+	m, err := NodeSlot.Load(c)
 	return &Loaded{m}, err
 }
 

@@ -21,6 +21,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("kv", wasm)
 
+// ServerSlot is the server of a key-value store.
+var ServerSlot = Library.Slot(handlers.Slot{
+	Name: "server", Short: "the server of a key-value store",
+	Handlers: []string{Header, Payload, Completion},
+	Expects: []string{
+		"Requests and their answers are of state.go; a request is answered once, or handed to the host once.",
+		"Answers must be linearizable.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Header     = "header"
@@ -36,7 +46,7 @@ type Loaded struct{ module *handlers.Module }
 
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
-	m, err := handlers.Must("kv").Load(c)
+	m, err := ServerSlot.Load(c)
 	return &Loaded{m}, err
 }
 

@@ -16,6 +16,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("mailbox", wasm)
 
+// EngineSlot is packetizer and mailbox: acknowledged messages of up to 64 B.
+var EngineSlot = Library.Slot(handlers.Slot{
+	Name: "engine", Short: "packetizer and mailbox: acknowledged messages of up to 64 B",
+	Handlers: []string{Packetizer, Mailbox},
+	Expects: []string{
+		"A message is in the queue of its mailbox before its ACK goes, and is delivered once.",
+		"A channel's status changes when the ACK or NACK is there, or at its time-out.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Packetizer = "packetizer" // header handler of the packetizer's entry

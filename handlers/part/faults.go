@@ -20,7 +20,7 @@ import (
 
 // LoadEngine makes the engine with PART ready for the processes of a cluster.
 func LoadEngine(c *runtime.Cluster) (*rdma.Engine, error) {
-	return rdma.LoadLibrary(c, handlers.Must("part"))
+	return rdma.LoadSlot(c, EngineSlot)
 }
 
 // Queue is the fault FIFO of a process.

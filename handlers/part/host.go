@@ -22,6 +22,16 @@ var wasm []byte
 // engine of package rdma.
 var Library = handlers.Register("part", wasm)
 
+// EngineSlot is the RDMA engine that replays transfers after page faults.
+var EngineSlot = Library.Slot(handlers.Slot{
+	Name: "engine", Short: "the RDMA engine that replays transfers after page faults",
+	Handlers: []string{rdma.Control, rdma.Cells},
+	Expects: []string{
+		"All rules of slot rdma.engine.",
+		"A cell for an absent page pushes an entry into the fault FIFO, counted by fault_ct, and the source sends its block again when it is asked, or at its time-out.",
+	},
+})
+
 // Method is a way to bring pages in.
 type Method int
 

@@ -24,6 +24,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("raid5", wasm)
 
+// ServerSlot is a server of an array with parity.
+var ServerSlot = Library.Slot(handlers.Slot{
+	Name: "server", Short: "a server of an array with parity",
+	Handlers: []string{Open, Write, Apply, Done, Gather, Fold, Fill, Encode, Collect, Blend},
+	Expects: []string{
+		"Entries and their handlers are in handlers/raid5/README.md.",
+		"A write is answered when data and parity are in memory.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Open   = "open"   // header, of a write
@@ -124,7 +134,7 @@ func New(c *runtime.Cluster, o Options) (*Array, error) {
 	}
 	if o.Mode == Handlers {
 		var err error
-		if a.module, err = handlers.Must("raid5").Load(c); err != nil {
+		if a.module, err = ServerSlot.Load(c); err != nil {
 			return nil, err
 		}
 	}

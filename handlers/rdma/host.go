@@ -25,6 +25,17 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest and engine.
 var Library = handlers.Register("rdma", wasm)
 
+// EngineSlot is the RDMA engine: firmware and cells.
+var EngineSlot = Library.Slot(handlers.Slot{
+	Name: "engine", Short: "the RDMA engine: firmware and cells",
+	Handlers: []string{Control, Cells},
+	Expects: []string{
+		"Descriptors of the own process, answers and time-outs come to Control, cells to Cells; both share the state, contexts and peers.",
+		"A transfer's bytes and then its notification are in memory before its status says so, once; completed_ct counts statuses.",
+		"Transfers to memory that is not there, of another domain or of a process without the right fail with the status that state.go names.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Control = "control" // header handler of PTControl
@@ -51,20 +62,25 @@ var statusErrors = map[uint32]error{
 type Engine struct {
 	cluster *runtime.Cluster
 	module  *handlers.Module
+	prefix  string  // of the engine's fields in the library's state
 	pages   []uint8 // pages in use, by node
 }
 
 // Load makes the engine ready for the processes of a cluster.
-func Load(c *runtime.Cluster) (*Engine, error) { return LoadLibrary(c, handlers.Must("rdma")) }
+func Load(c *runtime.Cluster) (*Engine, error) { return LoadSlot(c, EngineSlot) }
 
-// LoadLibrary is Load for another library with the same handlers, whose state
-// begins with the same fields.
-func LoadLibrary(c *runtime.Cluster, l *handlers.Library) (*Engine, error) {
-	m, err := l.Load(c)
+// LoadSlot is Load for the slot of another library with the same handlers, whose
+// state begins with the same fields.
+func LoadSlot(c *runtime.Cluster, s *handlers.Slot) (*Engine, error) {
+	m, err := s.Load(c)
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{c, m, make([]uint8, c.Nodes())}, nil
+	e := &Engine{cluster: c, module: m, pages: make([]uint8, c.Nodes())}
+	if _, err := s.Library.Manifest().States[0].Lookup("pdid"); err != nil {
+		e.prefix = "rdma."
+	}
+	return e, nil
 }
 
 // Options are the options of a page.
@@ -154,9 +170,7 @@ func (g *Page) abandon() {
 
 // install makes the two entries.
 func (g *Page) install(u *handlers.Setup, e *Engine, o Options) error {
-	if _, err := e.module.Manifest().States[0].Lookup("pdid"); err != nil {
-		g.prefix = "rdma."
-	}
+	g.prefix = e.prefix
 	state, err := handlers.Fields("rdma", g.prefix, o.State, map[string]any{
 		"pdid": uint64(o.PDID), "nid": uint64(g.self.NID), "pid": uint64(g.self.PID), "completed_ct": uint64(g.completed), "notified_ct": uint64(g.notified),
 	})

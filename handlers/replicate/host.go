@@ -25,6 +25,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("replicate", wasm)
 
+// ServerSlot is a server that keeps a copy and passes writes on.
+var ServerSlot = Library.Slot(handlers.Slot{
+	Name: "server", Short: "a server that keeps a copy and passes writes on",
+	Handlers: []string{Open, Store, Admit, Send},
+	Expects: []string{
+		"Entries and their handlers are in handlers/replicate/README.md.",
+		"The last server tells the client when a write is in its memory.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Open  = "open"  // header, of a write
@@ -101,7 +111,7 @@ func New(c *runtime.Cluster, o Options) (*Group, error) {
 	g := &Group{o: o, c: c, mtu: int64(c.Profile().Fabric.MTU)}
 	if o.Mode == Handlers {
 		var err error
-		if g.module, err = handlers.Must("replicate").Load(c); err != nil {
+		if g.module, err = ServerSlot.Load(c); err != nil {
 			return nil, err
 		}
 	}

@@ -24,6 +24,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("rnr", wasm)
 
+// EngineSlot is a queue pair of a reliable connection whose memory may be absent.
+var EngineSlot = Library.Slot(handlers.Slot{
+	Name: "engine", Short: "a queue pair of a reliable connection whose memory may be absent",
+	Handlers: []string{Hardware, Firmware},
+	Expects: []string{
+		"Messages fill receives in order, once, whatever pages are absent.",
+		"A receiver whose memory is absent answers receiver-not-ready, and the sender tries again.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Hardware = "hardware" // payload: packets, work requests, timers
@@ -106,7 +116,7 @@ func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
 	if o.Timeout < 0 || o.Timeout > sim.Second {
 		return nil, fmt.Errorf("rnr: time-out of %v, expected up to 1 s", o.Timeout)
 	}
-	m, err := handlers.Must("rnr").Load(c)
+	m, err := EngineSlot.Load(c)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,16 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("scan", wasm)
 
+// TableSlot is a table that answers queries with the rows that match.
+var TableSlot = Library.Slot(handlers.Slot{
+	Name: "table", Short: "a table that answers queries with the rows that match",
+	Handlers: []string{Worker, Request},
+	Expects: []string{
+		"A query is one packet and is answered by packets of rows and a total, or by busy.",
+		"Every row that matches is sent once.",
+	},
+})
+
 // Names of its handlers.
 const (
 	Worker  = "worker"  // header
@@ -145,7 +155,7 @@ func (t *Table) install(u *handlers.Setup) error {
 	b := spin.EncodeState(&state)
 	b = append(b, make([]byte, state.Lay())...)
 	copy(b, spin.EncodeState(&state)) // now with the places
-	m, err := handlers.Must("scan").Load(t.p.Cluster())
+	m, err := TableSlot.Load(t.p.Cluster())
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,15 @@ var wasm []byte
 // Library is the handler library, compiled from the Go source in guest.
 var Library = handlers.Register("txlog", wasm)
 
+// LogSlot is the log of accesses to shared memory.
+var LogSlot = Library.Slot(handlers.Slot{
+	Name: "log", Short: "the log of accesses to shared memory",
+	Handlers: []string{Header, Completion},
+	Expects: []string{
+		"A read is logged before its data is read, a write when its data is in memory; a record's number is its place in the log.",
+	},
+})
+
 // Names of its handlers: of the same entry.
 const (
 	Header     = "log_header"
@@ -31,7 +40,7 @@ type Loaded struct{ module *handlers.Module }
 
 // Load makes the library ready for the processes of a cluster.
 func Load(c *runtime.Cluster) (*Loaded, error) {
-	m, err := handlers.Must("txlog").Load(c)
+	m, err := LogSlot.Load(c)
 	return &Loaded{m}, err
 }
 
