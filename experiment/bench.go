@@ -129,12 +129,15 @@ func AgainstHost() []Relative {
 // rdma. A copy with another Base compares with that.
 var ModeView = View{Value: LatencyColumn, Series: []string{"mode"}, Base: ModeRDMA}
 
-// LibraryIn is for Experiment.Modules: a library that runs in some modes only,
-// for example LibraryIn("count", ModeSpin). The program imports handlers/count,
-// which registers it.
-func LibraryIn(library string, modes ...string) func(p *Point) []*handlers.Library {
-	list := []*handlers.Library{handlers.Must(library)}
-	return func(p *Point) []*handlers.Library {
+// Always is an Experiment.Slots with slots whose modules run at every point.
+func Always(slots ...*handlers.Slot) func(*Point) []*handlers.Slot {
+	return func(*Point) []*handlers.Slot { return slots }
+}
+
+// SlotIn is for Experiment.Slots: a slot whose module runs in some modes only.
+func SlotIn(slot *handlers.Slot, modes ...string) func(p *Point) []*handlers.Slot {
+	list := []*handlers.Slot{slot}
+	return func(p *Point) []*handlers.Slot {
 		if slices.Contains(modes, p.Text("mode")) {
 			return list
 		}
@@ -142,22 +145,18 @@ func LibraryIn(library string, modes ...string) func(p *Point) []*handlers.Libra
 	}
 }
 
-// InSpinModes is LibraryIn for the modes spin-store and spin-stream.
-func InSpinModes(library string) func(p *Point) []*handlers.Library {
-	return LibraryIn(library, ModeSpinStore, ModeSpinStream)
-}
-
-// StoreRole describes the handlers of mode spin-store. They act when the
-// message is complete, so a module must have a completion handler. sets and may
-// are Role.Sets and Role.May.
-func StoreRole(payload, completion string, sets, may []string) Role {
-	return Role{Axis: "mode", Is: ModeSpinStore, Exports: handlers.Exports{"", payload, completion}, Needs: []handlers.Kind{handlers.Completion}, Sets: sets, May: may}
-}
-
-// StreamRole describes the handlers of mode spin-stream. They act on every
-// packet, so a module must have a payload handler.
-func StreamRole(payload, completion string, sets, may []string) Role {
-	return Role{Axis: "mode", Is: ModeSpinStream, Exports: handlers.Exports{"", payload, completion}, Needs: []handlers.Kind{handlers.Payload}, Sets: sets, May: may}
+// SpinSlots is for Experiment.Slots: a slot for the mode spin-store, and one for
+// spin-stream.
+func SpinSlots(store, stream *handlers.Slot) func(p *Point) []*handlers.Slot {
+	return func(p *Point) []*handlers.Slot {
+		switch p.Text("mode") {
+		case ModeSpinStore:
+			return []*handlers.Slot{store}
+		case ModeSpinStream:
+			return []*handlers.Slot{stream}
+		}
+		return nil
+	}
 }
 
 // Bench is a running measurement of an experiment with the axes mode, ranks and
@@ -227,7 +226,7 @@ func (w *Bench) Run(ctx context.Context, run func(*Bench) error) (Values, error)
 	return values, nil
 }
 
-// LoadHandlers sets Handlers to the module of the point.
+// LoadHandlers sets Handlers to the module in the first slot of the point.
 func (w *Bench) LoadHandlers() (err error) {
 	w.Handlers, err = w.Load(w.Cluster)
 	return err

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/report"
@@ -16,7 +15,7 @@ import (
 // taken are the flags of commands, which no axis may be named after.
 var taken = []string{
 	"profile", "set", "handler", "seed", "engine", "format", "all", "plot", "trace", "links", "pcap", "pcap-at", "topology", "waterfall", "experiment", "until", "event-limit", "time-limit", "memory-limit", "threads", "quiet", "help",
-	"version", "output", "param", "points", "resume", "measure-missing", "part", "breakdown", "samples",
+	"version", "output", "param", "points", "slots", "resume", "measure-missing", "part", "breakdown", "samples",
 	"table", "over-open",
 }
 
@@ -42,9 +41,6 @@ func (e *Experiment) examine() error {
 		for i := range e.Axes {
 			c.terms(&e.Axes[i])
 		}
-	}
-	for i := range e.Roles {
-		c.role(&e.Roles[i], i)
 	}
 	if len(c.errs) == 0 { // the axes have columns, too
 		c.columns()
@@ -106,14 +102,11 @@ func (c *checker) names() {
 	if e.Run == nil {
 		c.fail("no function Run that measures a point")
 	}
-	if e.Deviceless && (e.Memory == nil || e.Undivided == "" || len(e.Profiles)+len(e.Ledger) > 0 || e.Modules != nil) {
-		c.fail("without a device: expected Memory and Undivided, and neither Profiles, Ledger nor Modules")
+	if e.Deviceless && (e.Memory == nil || e.Undivided == "" || len(e.Profiles)+len(e.Ledger) > 0 || e.Modules != nil || e.Slots != nil) {
+		c.fail("without a device: expected Memory and Undivided, and neither Profiles, Ledger, Slots nor Modules")
 	}
 	if e.Failures != "" && e.detail(e.Failures) == nil {
 		c.fail("Failures: no table %q", e.Failures)
-	}
-	if e.Replaceable && e.Modules == nil {
-		c.fail("a module of the user may replace those of Modules, but there are none")
 	}
 }
 
@@ -163,26 +156,6 @@ func (c *checker) presets() {
 				fail("%w", err)
 			}
 		}
-	}
-}
-
-// role checks the points of a role. Modules are checked when they are loaded.
-func (c *checker) role(r *Role, i int) {
-	if !c.e.Replaceable {
-		c.fail("role %d: no module of the user may take it, because the experiment's are not replaceable", i+1)
-	}
-	for _, kind := range r.Needs {
-		if !slices.Contains(manifest.Kinds(), kind) {
-			c.fail("role %d: no kind of handlers %q, expected one of %v", i+1, kind, manifest.Kinds())
-		}
-	}
-	if r.Axis == "" {
-		return
-	}
-	if a := c.e.Axis(r.Axis); a == nil {
-		c.fail("role %d: no axis %q", i+1, r.Axis)
-	} else if v, err := a.parse(r.Is); err != nil || a.check(v) != nil || a.write(v) != r.Is {
-		c.fail("role %d: axis %s has no value %q", i+1, r.Axis, r.Is)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -60,11 +59,6 @@ var wrongDefinitions = []struct {
 	{func(e *Experiment) { e.Axes = nil }, "experiment own: no axes: what varies from point to point?"},
 	{func(e *Experiment) { e.Columns = nil }, "no columns: what is measured?"},
 	{func(e *Experiment) { e.Run = nil }, "no function Run"},
-	{func(e *Experiment) { e.Replaceable = true }, "may replace those of Modules, but there are none"},
-	{func(e *Experiment) { e.Roles = []Role{{}} }, "role 1: no module of the user may take it, because the experiment's are not replaceable"},
-	{func(e *Experiment) { e.Roles = []Role{{Axis: "nix"}} }, `role 1: no axis "nix"`},
-	{func(e *Experiment) { e.Roles = []Role{{Axis: "size", Is: "many"}} }, `role 1: axis size has no value "many"`},
-	{func(e *Experiment) { e.Roles = []Role{{Needs: []manifest.Kind{"body"}}} }, `role 1: no kind of handlers "body", expected one of [header payload completion]`},
 
 	{func(e *Experiment) { e.Axes[1].Name = "mode" }, "axis mode: there are two of that name"},
 	{func(e *Experiment) { e.Axes[1].Name = "" }, `axis 2: name ""`},
@@ -269,7 +263,6 @@ func TestValuesOfAxes(t *testing.T) {
 	require.Equal(t, []any{2, 16, sim.Microsecond, 0.0, "a", false}, []any{p.Int("ranks"), p.Int("size"), p.Time("wait"), p.Float("loss"), p.Text("mode"), p.Flag("cached")})
 	require.PanicsWithValue(t, `experiment: own has no axis "rank", there are ranks, size, wait, loss, factor, offset, mode, ports, cached, file`, func() { p.Int("rank") })
 	require.PanicsWithValue(t, "experiment: axis mode of own has values of type string, not int", func() { p.Int("mode") })
-	require.Panics(t, func() { p.Module() }, "none runs")
 
 	_, err = e.At(points[0].Profile, Values{"colour": 1})
 	require.ErrorContains(t, err, `no axis "colour"`)

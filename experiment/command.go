@@ -10,11 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/batch"
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
-	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -44,7 +42,9 @@ type compareFlags struct {
 	experiment                  *Experiment
 	axes                        map[string]*string // by name
 	profiles, overrides         []string
-	handler, preset, table      string
+	preset, table               string
+	handlers                    []string
+	slots                       bool
 	seed                        uint64
 	engine, format, plot, trace string
 	all                         bool
@@ -93,7 +93,7 @@ func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	for i := range e.Axes {
 		long += e.Axes[i].TermsHelp()
 	}
-	if help := e.HandlersHelp(); help != "" {
+	if help := slotsHelp(e); help != "" {
 		long += "\n\n" + help
 	}
 	c := &cobra.Command{
@@ -162,8 +162,9 @@ func (f *compareFlags) registerDevice(c *cobra.Command) {
 	flags.StringSliceVar(&f.profiles, "profile", e.DefaultProfiles(), "device and network: `NAMES` or files, separated by commas")
 	flags.StringArrayVar(&f.overrides, "set", nil, "change a value of the profiles: `PATH=VALUE`, such as hpu.cores=8; PATH=LIST measures at each; may be repeated")
 	f.shape.Register(c)
-	if e.Replaceable {
-		flags.StringVar(&f.handler, "handler", "", "your handler module instead of the built-in one; the text above lists its requirements: `FILE.wasm`")
+	if e.Slots != nil {
+		flags.StringArrayVar(&f.handlers, "handler", nil, "run your handler module in a slot: `SLOT=FILE.wasm`, or FILE.wasm where all slots are of one library; may be repeated")
+		flags.BoolVar(&f.slots, "slots", false, "list the slots for handler modules, and what each expects, and measure nothing")
 	}
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random, including payloads")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
@@ -240,9 +241,8 @@ func (f *compareFlags) sweep(c *cobra.Command) (*Sweep, error) {
 			keep(name, s.Choose(name, *f.axes[name]))
 		}
 	}
-	if f.handler != "" {
-		s.Handler, err = handlers.OpenFile(f.handler, file.ReadRegular)
-		keep("handler", err)
+	for _, text := range f.handlers {
+		keep("handler", Fill(s, text))
 	}
 	return s, errors.Join(errs...)
 }
@@ -314,6 +314,10 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 			return cli.BadInput(err)
 		}
 		f.experiment, f.made = made.Experiment, *made
+	}
+	if f.slots {
+		_, err := io.WriteString(c.OutOrStdout(), slotsText(f.experiment))
+		return err
 	}
 	format, err := report.ParseFormat(f.format)
 	if err != nil {
@@ -415,7 +419,7 @@ func (f *compareFlags) overOpen(s *Sweep) (*overOpen, error) {
 	if !f.open {
 		return nil, nil //nolint:nilnil // none are wanted
 	}
-	if f.traced() != "" || f.breakdown || f.samples.name != "" || s.Handler != nil || !f.resume.Whole() {
+	if f.traced() != "" || f.breakdown || f.samples.name != "" || s.Handlers != nil || !f.resume.Whole() {
 		return nil, errAlone
 	}
 	return newOverOpen(s)

@@ -152,8 +152,7 @@ func TestWrongPrograms(t *testing.T) {
 // No axis may have the name of a common flag.
 func TestFlagsAreNotNamesOfAxes(t *testing.T) {
 	full := named("one")
-	full.Replaceable = true
-	full.Modules = Always(handlers.New("x", nil))
+	full.Slots = Always(handlers.New("x", nil).Slot(handlers.Slot{Name: "here"}))
 	root := program([]*Experiment{full}, provenance.Build{})
 	root.InitDefaultHelpFlag()
 	root.InitDefaultVersionFlag()

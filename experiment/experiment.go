@@ -95,17 +95,16 @@ type Experiment struct {
 	// with a Column stand beside ours like Published.
 	Ledger []LedgerRow
 
-	// Modules are the handler libraries that run at a point; nil: none. They must
-	// not depend on the profile.
+	// Slots are the slots of handlers whose modules run at a point; nil: none. A
+	// user's module can replace each (Point.Handlers). They must not depend on the
+	// profile.
+	Slots func(p *Point) []*handlers.Slot
+	// Modules are further modules that run at a point, such as those that a file
+	// names; nil: none.
 	Modules func(p *Point) []*handlers.Library
 	// Inputs are further files that were read for a point, for the record; nil:
 	// none.
 	Inputs func(p *Point) []provenance.Input
-	// Replaceable allows a user's module in place of Modules: see Point.Handler.
-	Replaceable bool
-	// Roles describe the task of the handlers. The first role that fits a point
-	// counts. Without roles a user's module may do anything.
-	Roles []Role
 	// Memory estimates the memory of Run at a point, in bytes: see
 	// Point.Footprint. A point that needs more than the limit is refused before
 	// anything runs. nil: nodes for the axis "ranks" (without it two), and two
@@ -188,11 +187,6 @@ func (e *Experiment) Preset(name string) (*Experiment, error) {
 // Values are the measured values by the name of their column. Each has the Go
 // type of the column's kind, or is nil if the point has no such value.
 type Values map[string]any
-
-// Always is an Experiment.Modules with libraries that run at every point.
-func Always(libraries ...*handlers.Library) func(*Point) []*handlers.Library {
-	return func(*Point) []*handlers.Library { return libraries }
-}
 
 // Relative is a column that compares the value of a point with another point, the
 // base: it has another value of one axis and is the same otherwise. The column is

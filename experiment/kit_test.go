@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/accumulate"
+	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
@@ -15,12 +17,12 @@ import (
 )
 
 // kit is an experiment that a user could write: bytes from one rank to another.
-func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) *Experiment {
+func kit(slots func(*Point) []*handlers.Slot, check func(in *Inbox) error) *Experiment {
 	return &Experiment{
 		Name:    "kit",
 		Axes:    []Axis{{Name: "size", Kind: report.Size, Default: "8"}},
 		Columns: append(ClusterColumns(), report.Column{Name: "latency", Unit: "ns", Kind: report.Duration}),
-		Modules: modules,
+		Slots:   slots,
 		Run: func(ctx context.Context, p *Point) (Values, error) {
 			message := make([]byte, p.Int("size"))
 			Pattern(message, p.Seed)
@@ -33,7 +35,7 @@ func kit(modules func(*Point) []*handlers.Library, check func(in *Inbox) error) 
 					return err
 				}
 				latency, err = in.Wait()
-				if err == nil && modules == nil { // handlers may leave other bytes
+				if err == nil && slots == nil { // handlers may leave other bytes
 					err = SameBytes("message", in.Memory().Read(), message)
 				}
 				if err == nil && check != nil {
@@ -54,15 +56,15 @@ func TestSendAndReceive(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	q := load(t, "spin-int")
-	for _, modules := range []func(*Point) []*handlers.Library{nil, Always(handlers.Must("count"))} {
-		e := kit(modules, nil)
+	for _, slots := range []func(*Point) []*handlers.Slot{nil, Always(count.TargetSlot)} {
+		e := kit(slots, nil)
 		for _, bytes := range []int{0, 1, 4096, 3 * 4096} {
 			p, err := e.At(device, Values{"size": bytes})
 			require.NoError(t, err)
 			r, err := e.Measure(t.Context(), p)
 			require.NoError(t, err, "%d B", bytes)
 			packets := max(1, bytes/q.mtu)
-			if modules == nil {
+			if slots == nil {
 				require.Zero(t, r.Values["handler_calls"])
 				if bytes > 0 {
 					require.Equal(t, q.o+q.delivered(bytes/packets, packets)+q.poll, r.Time("latency"), "%d B", bytes)
@@ -80,10 +82,10 @@ func TestSendAndReceive(t *testing.T) {
 func TestReceiveInstallsLibraries(t *testing.T) {
 	device, err := profile.Load("spin-int")
 	require.NoError(t, err)
-	for _, library := range []string{"count", "accumulate"} {
-		l := handlers.Must(library)
+	for _, slot := range []*handlers.Slot{count.TargetSlot, accumulate.TargetSlot} {
+		library := slot.Library.Name
 		seen := false
-		e := kit(Always(l), func(in *Inbox) error {
+		e := kit(Always(slot), func(in *Inbox) error {
 			seen = true
 			h := in.Handlers()
 			require.NotNil(t, h.State, library)
@@ -126,7 +128,7 @@ func TestErrorsOfPrograms(t *testing.T) {
 	err = measure(kit(nil, func(*Inbox) error { return wrong }))
 	require.ErrorIs(t, err, wrong)
 	require.ErrorContains(t, err, "kit, profile spin-int, 8 B: ")
-	require.ErrorContains(t, measure(kit(Always(handlers.New("bad", []byte("no module"))), nil)), "bad")
+	require.ErrorContains(t, measure(kit(Always(handlers.New("bad", []byte("no module")).Slot(handlers.Slot{Name: "here", Handlers: []string{"payload"}})), nil)), "bad")
 
 	waits := kit(nil, nil)
 	waits.Run = func(ctx context.Context, p *Point) (Values, error) {

@@ -28,6 +28,7 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 			p.Cores = cores
 		}
 	}
+	ran = ofSlots(p, ran)
 	if ran != nil && (values == nil || e.Failures == "") {
 		return nil, &pointError{p.place(), ran}
 	}

@@ -19,10 +19,11 @@ import (
 type Point struct {
 	Profile *profile.Profile // with the fields of axes
 	Seed    uint64
-	Engine  string            // wasm engine; "": the default
-	Handler *handlers.Library // the user's, in place of the experiment's; nil: the experiment's
-	Tracer  sim.Tracer        // nil: none
-	Limits  sim.Limits        // of each simulation
+	Engine  string // wasm engine; "": the default
+	// the user's modules, by the slots where they run; others have the library's
+	Handlers map[string]*handlers.Library
+	Tracer   sim.Tracer // nil: none
+	Limits   sim.Limits // of each simulation
 	// on how many cores of the machine a simulation may take place: see
 	// Experiment.Independent
 	Cores int
@@ -162,32 +163,46 @@ func (p *Point) Reads(paths ...string) {
 	}
 }
 
-// Modules are the handler modules that run at the point.
-func (p *Point) Modules() []*handlers.Library {
-	if p.experiment.Modules == nil {
+// Slots are the slots whose modules run at the point.
+func (p *Point) Slots() []*handlers.Slot {
+	if p.experiment.Slots == nil {
 		return nil
 	}
-	list := p.experiment.Modules(p)
-	if p.Handler != nil && len(list) > 0 {
-		return []*handlers.Library{p.Handler}
-	}
-	return list
+	return p.experiment.Slots(p)
 }
 
-// Module returns the handler library that runs at the point: the user's, or the
-// first of the experiment's. It panics if none does: a programmer's mistake.
-func (p *Point) Module() *handlers.Library {
-	list := p.Modules()
-	if len(list) == 0 {
-		panic("experiment: " + p.experiment.Name + ": no module runs at " + p.String()) //lint:panic programmer's mistake
+// Modules are the handler modules that run at the point.
+func (p *Point) Modules() []*handlers.Library {
+	var list []*handlers.Library
+	if p.experiment.Modules != nil {
+		list = p.experiment.Modules(p)
 	}
-	return list[0]
+	for _, slot := range p.Slots() {
+		l := p.Handlers[slot.Name]
+		if l == nil {
+			l = slot.Library
+		}
+		if !slices.Contains(list, l) {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // handlers describes the modules of the point for a record.
 func (p *Point) handlers() (list []provenance.Handler) {
 	for _, m := range p.Modules() {
-		list = append(list, provenance.NewHandler(m.Name, m.Path, m.Wasm))
+		h := provenance.NewHandler(m.Name, m.Path, m.Wasm)
+		for _, slot := range p.Slots() {
+			if p.Handlers[slot.Name] != m {
+				continue
+			}
+			h.Slot = slot.Name
+			list = append(list, h)
+		}
+		if h.Slot == "" {
+			list = append(list, h)
+		}
 	}
 	return list
 }

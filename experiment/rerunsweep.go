@@ -82,7 +82,7 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 	}
 	for i := range r.Handlers {
 		h := &r.Handlers[i]
-		if h.Path == "" || !e.Replaceable {
+		if h.Path == "" || e.Slots == nil {
 			continue // a module of the program, or one that the experiment is made with
 		}
 		wasm, err := read(h.Path)
@@ -92,11 +92,24 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 		if err != nil {
 			return nil, nil, err
 		}
-		s.Handler = handlers.New(h.Name, wasm)
-		s.Handler.Path = h.Path
+		l := handlers.New(h.Name, wasm)
+		l.Path = h.Path
+		refill(s, h.Slot, l)
 	}
 	notes, err = s.others(r.Handlers)
 	return s, append(s.newer, notes...), err
+}
+
+// refill puts a module of a record into its slot. Records of the first versions
+// name none: their experiments had the slots of one library.
+func refill(s *Sweep, slot string, l *handlers.Library) {
+	if slot != "" {
+		put(s, slot, l)
+		return
+	}
+	for _, at := range slotsAt(s.grid.experiment, s.grid.values) {
+		put(s, at.Name, l)
+	}
 }
 
 // others returns notes on modules of the program that differ from the record.

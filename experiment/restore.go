@@ -192,7 +192,10 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 		words = append(words, "--set", set)
 	}
 	for i := range r.Handlers {
-		if h := &r.Handlers[i]; h.Path != "" && e.Replaceable {
+		switch h := &r.Handlers[i]; {
+		case h.Slot != "":
+			words = append(words, "--handler", h.Slot+"="+h.Path)
+		case h.Path != "" && e.Slots != nil:
 			words = append(words, "--handler", h.Path)
 		}
 	}

@@ -39,6 +39,12 @@ func (p *Point) Config(ctx context.Context, nodes int) runtime.Config {
 		Cores: cores, Profile: p.Profile, Nodes: nodes, Seed: p.Seed, Engine: p.Engine, Tracer: p.Tracer, Limits: p.Limits,
 		Translator: p.Translator, Used: p.had.Join, Links: p.Links, Capture: p.Capture, Stop: func() error { return context.Cause(ctx) },
 	}
+	if len(p.Handlers) > 0 {
+		cfg.Slots = make(map[string]runtime.Module, len(p.Handlers))
+		for name, l := range p.Handlers { //lint:maporder a map is made of a map
+			cfg.Slots[name] = runtime.Module{Name: l.Name, Wasm: l.Wasm}
+		}
+	}
 	*p.divided = *p.divided || cfg.Domains() > 1
 	return cfg
 }

@@ -24,7 +24,7 @@ type Sweep struct {
 	Overrides []string // "path=value", for every profile; for several values see Set
 	Seed      uint64
 	Engine    string
-	Handler   *handlers.Library // the user's, in place of the experiment's
+	Handlers  map[string]*handlers.Library // the user's modules, by slot: see Fill
 	// Traced is what follows a run, such as the flag of a timeline: there must be
 	// exactly one point, and the caller sets its Tracer, Links or Capture. "":
 	// nothing.
@@ -149,10 +149,8 @@ func (s *Sweep) Points() ([]*Point, error) {
 		}
 		return nil, fmt.Errorf("%s: follows one run, but this sweep has %d: choose one value for %s", s.Traced, len(points), strings.Join(several, ", "))
 	}
-	if s.Handler != nil {
-		if err := s.checkHandler(points); err != nil {
-			return nil, err
-		}
+	if err := checkSlots(s.Handlers, points); err != nil {
+		return nil, err
 	}
 	if err := s.checkServe(profiles, points); err != nil {
 		return nil, err
@@ -178,7 +176,7 @@ func onDevices(s *Sweep, missing passedOver) (points []*Point, profiles []*profi
 			if base, err = s.base(name); err != nil {
 				err = unread(s, name, err)
 			} else {
-				err = s.narrow(base)
+				err = narrowAxes(s)
 			}
 			profiles = append(profiles, base)
 		}
@@ -235,7 +233,7 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 			return nil
 		}
 		p := &Point{
-			Seed: s.Seed, Engine: s.Engine, Handler: s.Handler, Limits: s.Limits, experiment: s.grid.experiment, device: number,
+			Seed: s.Seed, Engine: s.Engine, Handlers: s.Handlers, Limits: s.Limits, experiment: s.grid.experiment, device: number,
 			values: values,
 		}
 		if s.grid.experiment.Device != nil {
@@ -316,9 +314,6 @@ func (s *Sweep) check() error {
 	}
 	if s.recorded == nil { // a record chooses every axis
 		errs = append(errs, s.grid.changed(s.Overrides)...)
-	}
-	if s.Handler != nil && !s.grid.experiment.Replaceable {
-		fail("%s runs no handlers that yours could replace", s.grid.experiment.Name)
 	}
 	if s.Traced != "" && s.grid.experiment.Untraced {
 		fail("%s: follows one run, but a point of %s takes several", s.Traced, s.grid.experiment.Name)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/count"
+	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/profile"
@@ -58,7 +59,7 @@ func drawAxis(t *rapid.T, i int) Axis {
 
 // drawExperiment draws a definition, and its measurements.
 func drawExperiment(t *rapid.T) *Experiment {
-	e := &Experiment{Name: "drawn", Short: "of a test", Replaceable: true}
+	e := &Experiment{Name: "drawn", Short: "of a test"}
 	fields := 0
 	for i := range rapid.IntRange(1, 3).Draw(t, "axes") {
 		a := drawAxis(t, i)
@@ -85,10 +86,8 @@ func drawExperiment(t *rapid.T) *Experiment {
 	if rapid.Bool().Draw(t, "series") {
 		e.View = View{Value: "took", Series: []string{first.Name}, Base: base}
 	}
-	modules := rapid.IntRange(0, 2).Draw(t, "modules")
-	e.Modules = func(p *Point) []*handlers.Library {
-		return []*handlers.Library{handlers.Must("count"), handlers.Must("sum")}[:modules]
-	}
+	slots := rapid.IntRange(0, 2).Draw(t, "slots")
+	e.Slots = Always([]*handlers.Slot{count.TargetSlot, sum.TargetSlot}[:slots]...)
 	if rapid.Bool().Draw(t, "some") {
 		e.Points = func(p *Point) (bool, error) { return len(p.key(-1, nil))%3 != 0 || p.device == 0, nil }
 	}
@@ -122,7 +121,7 @@ func TestAnyExperiment(t *testing.T) {
 		s.Overrides = rapid.SampledFrom([][]string{nil, {"dma.latency=1ns"}}).Draw(t, "overrides")
 		s.Seed = rapid.Uint64().Draw(t, "seed")
 		if rapid.Bool().Draw(t, "mine") {
-			s.Handler = &handlers.Library{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Library.Wasm}
+			put(s, count.TargetSlot.Name, &handlers.Library{Name: "mine.wasm", Path: "mine.wasm", Wasm: count.Library.Wasm})
 		}
 		points, err := s.Points()
 		if err != nil {
@@ -177,8 +176,8 @@ func requireProvenance(t *rapid.T, s *Sweep, p *Point, row map[string]string) {
 	for _, m := range p.Modules() {
 		names, hashes = append(names, m.Name), append(hashes, provenance.Short(provenance.Hash(m.Wasm)))
 	}
-	if s.Handler != nil && len(names) > 0 {
-		require.Equal(t, []string{"mine.wasm"}, names)
+	if s.Handlers != nil && len(names) > 0 {
+		require.Contains(t, names, "mine.wasm")
 	}
 	require.Equal(t, []string{strings.Join(names, " "), strings.Join(hashes, " ")}, []string{row["handler"], row["handler_hash"]})
 }
@@ -284,7 +283,7 @@ func TestWrongSweeps(t *testing.T) {
 		`no profile "x"`:                     func(s *Sweep) { s.Profiles = []string{"x"} },
 		"expected wazero or wasmtime":        func(s *Sweep) { s.Engine = "v8" },
 		"--links: follows one run, but this sweep has 4: choose one value for --mode, --size": func(s *Sweep) { s.Traced = "--links" },
-		"own runs no handlers that yours could replace":                                       func(s *Sweep) { s.Handler = &handlers.Library{} },
+		"mine.wasm runs at no point of this sweep: slot x.y is not used there":                func(s *Sweep) { put(s, "x.y", &handlers.Library{Name: "mine.wasm"}) },
 		"own has no point with these values: mode a,b; size 8B,64B": func(s *Sweep) {
 			s.grid.experiment.Points = func(*Point) (bool, error) { return false, nil }
 		},

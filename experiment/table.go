@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,7 +84,7 @@ func (s *Sweep) published() (list []report.Published) {
 func (s *Sweep) asPublished(name any) (rows [][]report.Is) {
 	for i := range s.record.Profiles {
 		p := &s.record.Profiles[i]
-		if at, as := s.grid.unchanged(p); as && s.Handler == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || profile.Undated(p.Name) == name) {
+		if at, as := s.grid.unchanged(p); as && s.Handlers == nil && p.Embedded && len(p.Overrides) == 0 && (name == nil || profile.Undated(p.Name) == name) {
 			rows = append(rows, append(at, report.Is{Column: ProfileColumn, Value: p.Name}))
 		}
 	}
@@ -158,8 +157,8 @@ func summaryOf(s *Sweep, t *report.Table) (*report.Table, error) {
 	}
 	series := e.axis(e.View.Series[0])
 	p := report.Pivot{Rows: rows, Series: e.Axes[series].column().Name, Value: e.value().Name, Order: s.grid.values[series]}
-	if s.Handler != nil {
-		p.Called = func(v any) string { return s.grid.yours(series, v) }
+	if s.Handlers != nil {
+		p.Called = func(v any) string { return s.yours(series, v) }
 	}
 	if base, err := e.Axes[series].parse(e.View.Base); err == nil && e.View.Base != "" && slices.Contains(s.grid.values[series], base) {
 		p.Versus = base
@@ -169,26 +168,29 @@ func summaryOf(s *Sweep, t *report.Table) (*report.Table, error) {
 
 // title is the experiment's title. It names the user's handlers if they run.
 func (s *Sweep) title() string {
-	if s.Handler == nil {
+	var names []string
+	for _, slot := range sortedSlots(s.Handlers) {
+		if name := s.Handlers[slot].Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
 		return s.grid.experiment.Title()
 	}
-	return s.grid.experiment.Title() + ", handlers of " + s.Handler.Name
+	return s.grid.experiment.Title() + ", handlers of " + strings.Join(names, ", ")
 }
 
 // yours is the name of the column for a value of an axis where the user's
 // handlers run. "": they do not run there.
-func (g *grid) yours(axis int, value any) (name string) {
-	values := slices.Clone(g.values)
+func (s *Sweep) yours(axis int, value any) (name string) {
+	values := slices.Clone(s.grid.values)
 	values[axis] = []any{value}
-	found := errors.New("found")
-	_ = combinations(values, func(one []any) error {
-		if len(g.experiment.Modules(&Point{experiment: g.experiment, values: one})) == 0 {
-			return nil
+	for _, slot := range slotsAt(s.grid.experiment, values) {
+		if s.Handlers[slot.Name] != nil {
+			return s.grid.experiment.Axes[axis].write(value) + " (yours)" // the title names the handlers
 		}
-		name = g.experiment.Axes[axis].write(value) + " (yours)" // the title names the handlers
-		return found
-	})
-	return name
+	}
+	return ""
 }
 
 // beside adds to columns their columns of published numbers that people see in

@@ -40,6 +40,7 @@ type osuFlags struct {
 	seed                        uint64
 	engine, format              string
 	breakdown                   bool
+	handlers                    []string
 	limitFlags
 }
 
@@ -110,6 +111,7 @@ nothing else is asked for.`
 	flags.StringVar(&f.transport, "transport", "", "exanet (ExaNet-MPI), portals or portals-offload (default: exanet on ExaNeSt's MPSoCs, else portals)")
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that seeds everything random, including payloads")
 	flags.StringVar(&f.engine, "engine", "wazero", "WebAssembly engine: wazero, or wasmtime if built in")
+	flags.StringArrayVar(&f.handlers, "handler", nil, "run your handler module in a slot: `SLOT=FILE.wasm`; spinsim compare osu --slots lists them; may be repeated")
 	flags.StringVar(&f.format, "format", osuFormat, "osu, table, csv, json, ndjson, markdown or parquet")
 	flags.BoolVar(&f.breakdown, "breakdown", false, "show the parts of the operation's time, in a table or another format instead of the original's")
 	f.Register(c)
@@ -249,6 +251,11 @@ func (f *osuFlags) sweep(c *cobra.Command) (*experiment.Sweep, error) {
 	sizes := s.Values("size")
 	if most := sizes[len(sizes)-1].(int); !c.Flags().Changed("warmup") && p.Fabric.Kind == fabric.ExaNeSt && f.benchmark.DefaultWarmup(most, ranks) != osu.DefaultWarmup {
 		err = s.Choose("warmup", strconv.Itoa(osu.AutoWarmup))
+	}
+	for _, text := range f.handlers {
+		if wrong := experiment.Fill(s, text); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("--handler: %w", wrong))
+		}
 	}
 	return s, err
 }

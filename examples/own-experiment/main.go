@@ -14,10 +14,10 @@ import (
 
 func main() {
 	experiment.Main(&experiment.Experiment{
-		Name: "oneway", Short: "a message and its handlers, from the put to the host that knows of their end", Replaceable: true,
+		Name: "oneway", Short: "a message and its handlers, from the put to the host that knows of their end",
 		Axes:    []experiment.Axis{{Name: "size", Kind: report.Size, Least: "1", Most: "1MiB", Default: "8,64,..,64KiB", Help: "size of the message"}},
 		Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},
-		Modules: experiment.Always(count.Library),
+		Slots:   experiment.Always(count.TargetSlot),
 		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 			p.Reads() // Run reads nothing of the device itself: --set of what no point uses is named
 			v := experiment.Values{}

@@ -4,6 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	handler "github.com/spinsim/spinsim/handlers/allreduce"
+
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/handlers/rdma"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/mpi"
@@ -48,7 +53,7 @@ var allreduce = &experiment.Experiment{
 	}, experiment.ClusterColumns()...),
 	Relative: experiment.AgainstHost(),
 	Ledger:   ledgerAllreduce(),
-	Modules:  allreduceModules,
+	Slots:    allreduceSlots,
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: string(mpi.ModeHost), X: "bytes",
@@ -120,13 +125,13 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 	return true, nil
 }
 
-// allreduceModules are the libraries of the transport and of the mode.
-func allreduceModules(p *experiment.Point) (list []*handlers.Library) {
+// allreduceSlots are the slots of the transport and of the mode.
+func allreduceSlots(p *experiment.Point) (list []*handlers.Slot) {
 	if p.Text("mode") != string(mpi.ModeHost) {
-		list = append(list, handlers.Must("allreduce"))
+		list = append(list, handler.AcceleratorSlot)
 	}
 	if p.Text("transport") == string(mpi.ExaNet) {
-		list = append(list, handlers.Must("mailbox"), handlers.Must("rdma"))
+		list = append(list, mailbox.EngineSlot, rdma.EngineSlot)
 	}
 	return list
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/handlers/rdma"
+
 	interfaces "github.com/spinsim/spinsim/exanet"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -46,16 +49,16 @@ The firmware of the RDMA engine runs on the R5, which charges a time for each in
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "half of the mean round trip"},
 	}, experiment.ClusterColumns()...),
 	Ledger: ledgerExanet(),
-	Modules: func(p *experiment.Point) []*handlers.Library {
+	Slots: func(p *experiment.Point) []*handlers.Slot {
 		switch p.Text("mode") {
 		case exanetMailbox:
-			return []*handlers.Library{handlers.Must("mailbox")}
+			return []*handlers.Slot{mailbox.EngineSlot}
 		case exanetPART:
-			return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("part")}
+			return []*handlers.Slot{mailbox.EngineSlot, part.EngineSlot}
 		case exanetPortals:
 			return nil
 		}
-		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
+		return []*handlers.Slot{mailbox.EngineSlot, rdma.EngineSlot}
 	},
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, X: "bytes", Quiet: []string{"path", "firmware", "rounds"}},

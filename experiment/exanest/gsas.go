@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/handlers/rdma"
+
 	memory "github.com/spinsim/spinsim/exanet/gsas"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -42,8 +45,8 @@ the network MPSoCs (b), to another MPSoC of the board (c), and from another one 
 		{Name: "rate", Unit: "M_per_s", Kind: report.Number, Help: "millions of accesses of all processes in a second that they spend on nothing else"},
 	}, experiment.ClusterColumns()...),
 	Followed: experiment.LatencyColumn,
-	Modules: func(*experiment.Point) []*handlers.Library {
-		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
+	Slots: func(*experiment.Point) []*handlers.Slot {
+		return []*handlers.Slot{mailbox.EngineSlot, rdma.EngineSlot}
 	},
 	View: experiment.View{Value: experiment.LatencyColumn, Series: []string{"op"}, X: "bytes", Quiet: []string{"processes", "rounds"}},
 	Notes: []string{

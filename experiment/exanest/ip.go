@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/handlers/rdma"
+
 	network "github.com/spinsim/spinsim/exanet/ip"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -54,8 +57,8 @@ The nodes are five links of 10 Gb/s apart (5-hops, M1QAF1 and M7QCF1; the report
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerIP(),
 	Operation: "of rtt the mean round trip; of tcp and udp the time from the first write to the last byte that is read, of all streams",
-	Modules: func(*experiment.Point) []*handlers.Library {
-		return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
+	Slots: func(*experiment.Point) []*handlers.Slot {
+		return []*handlers.Slot{mailbox.EngineSlot, rdma.EngineSlot}
 	},
 	View: experiment.View{
 		Value: "throughput", Series: []string{"over"}, X: "mtu", Quiet: append([]string{"path", "size", "rounds", "pause", "ethernet-mtu"}, ipSpecNames()...),

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers/rdma"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/handlers"
@@ -65,7 +69,7 @@ inter-mezz:I,J,K (e: I links between mezzanines, J on them, K in boards); or two
 		{Name: "of_link", Kind: report.Share, Help: "bandwidth as a part of what the slowest link of the path carries, of bibw in both directions"},
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerOSU(),
-	Modules:   transportModules,
+	Slots:     transportSlots,
 	Operation: osuOperation,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Summary: []string{"profile", "program", "path", "bytes", experiment.LatencyColumn, "bandwidth_MBps", "of_link"},
@@ -163,15 +167,15 @@ func transportOptions(p *experiment.Point) mpi.Options {
 	return mpi.DefaultExaNetOptions()
 }
 
-// transportModules are the libraries that the transport runs.
-func transportModules(p *experiment.Point) []*handlers.Library {
+// transportSlots are the slots of the transport.
+func transportSlots(p *experiment.Point) []*handlers.Slot {
 	switch p.Text("transport") {
 	case overPortals:
 		return nil
 	case overOffload:
-		return []*handlers.Library{handlers.Must("matching")}
+		return []*handlers.Slot{matching.ReceiverSlot}
 	}
-	return []*handlers.Library{handlers.Must("mailbox"), handlers.Must("rdma")}
+	return []*handlers.Slot{mailbox.EngineSlot, rdma.EngineSlot}
 }
 
 // benchmarkOf returns the benchmark of a point. The axis has only known ones.

@@ -60,7 +60,7 @@ MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while 
 		{Name: "vs_model", Kind: report.Change, Help: "most / model - 1"},
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerRanks(),
-	Modules:   transportModules,
+	Slots:     transportSlots,
 	Operation: osuOperation,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"ranks"}, X: "bytes",
@@ -120,7 +120,7 @@ link. So with small buffers it waits for the credit of the previous cell, and fu
 		{Column: report.Column{Name: "vs_4KiB", Kind: report.Change, Help: "latency / latency with buffers of 4 KiB - 1"}, Of: experiment.LatencyColumn, Axis: "buffer", Base: "4KiB"},
 		{Column: report.Column{Name: "bandwidth_vs_4KiB", Kind: report.Change, Help: "likewise of the bandwidth"}, Of: "bandwidth", Axis: "buffer", Base: "4KiB"},
 	},
-	Modules:   transportModules,
+	Slots:     transportSlots,
 	Operation: osuOperation,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"benchmark"}, X: "buffer",

@@ -68,7 +68,7 @@ All iterations are alike, so one is enough. Efficiency is t1 / tN for weak and t
 	}, experiment.ClusterColumns()...),
 	Independent: true,
 	Ledger:      ledgerScaling(),
-	Modules:     transportModules,
+	Slots:       transportSlots,
 	Followed:    "time",
 	View: experiment.View{
 		Value: "efficiency", Series: []string{"app"}, X: "ranks", Quiet: []string{"ranks-per-node", "copies", "transport", "iterations", "core-rate"},

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/spinsim/spinsim/handlers/rnr"
+	"github.com/spinsim/spinsim/sim"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/fabric"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/beff"
 	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/mpi"
@@ -23,6 +25,7 @@ to make the memory of messages ready for the interface:
 On a network that is equal for all nodes, patterns with rings of the same sizes are measured once. Messages longer than --sent are not sent: they count with the bandwidth of the longest one sent.`,
 	Source:   npfSource + " §6",
 	Profiles: []string{"ib-npf"},
+	Smoke:    []experiment.Values{{"ranks": 2, "longest": 8 << 10, "sent": 4 << 10, "repetitions": 1, "loop": sim.Time(0)}},
 	Axes: append(npfMPIAxes(), []experiment.Axis{
 		{Name: "longest", Kind: report.Size, Least: "8KiB", Most: "128MiB", Default: "128MiB", Help: "Lmax: 128 MiB, or a 128th of a processor's memory if that is less"},
 		{Name: "sent", Kind: report.Size, Least: "4KiB", Most: "128MiB", Default: "1MiB", Help: "the longest message that is sent"},
@@ -51,7 +54,7 @@ On a network that is equal for all nodes, patterns with rings of the same sizes 
 		Of:     "b_eff", Axis: "strategy", Base: pinning.CacheKind, Rate: true,
 	}},
 	Ledger:    ledgerBeff(),
-	Modules:   experiment.Always(handlers.Must("rnr")),
+	Slots:     experiment.Always(rnr.EngineSlot),
 	Undivided: "b_eff is a mean of bandwidths of 21 lengths, 12 patterns and three methods, and the time of nothing; npf-imb divides messages of one length",
 	Memory:    beffMemory,
 	View: experiment.View{

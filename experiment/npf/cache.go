@@ -164,7 +164,7 @@ func (w *cacheRun) run(ctx context.Context) (stats runtime.Stats, err error) {
 }
 
 func (w *cacheRun) spawn(c *runtime.Cluster) error {
-	network, providers, err := npfNetwork(c, w.Int("slots"))
+	network, providers, err := npfNetwork(c, w.Int("backup-slots"))
 	if err != nil {
 		return err
 	}

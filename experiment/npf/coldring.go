@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers/backupring"
+
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -70,11 +71,11 @@ simulated). If the network loses frames (fabric.faults), the run is simulated un
 		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped, likewise"},
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerColdRing(),
-	Modules:   experiment.Always(handlers.Must("backupring")),
+	Slots:     experiment.Always(backupring.ProviderSlot),
 	Memory:    cacheFootprint,
 	Operation: "the mean of operations of connections that have ended in the window, each from the end of the one before or the begin of the connection; behind what was simulated, and where the load was paused, of those in the last 30 ms",
 	View: experiment.View{
-		Value: "throughput", Series: []string{"mode"}, X: "at", Quiet: []string{"descriptor", "term", "ring", "buffer", "bitmap", "slots", "cold", "connections", "spacing", "client", "timeout", "window", "horizon"},
+		Value: "throughput", Series: []string{"mode"}, X: "at", Quiet: []string{"descriptor", "term", "ring", "buffer", "bitmap", "backup-slots", "cold", "connections", "spacing", "client", "timeout", "window", "horizon"},
 		Course: true,
 		Answer: coldRingAnswer,
 	},
@@ -82,21 +83,21 @@ simulated). If the network loses frames (fabric.faults), the run is simulated un
 		Name: "waterfall", Short: "from what drop makes of our choices to the published time, one of them at a time",
 		Values: map[string]string{"mode": npfDrop, "term": "ours,page-buffers,spaced", "at": "60s"},
 		View: &experiment.View{
-			Value: "silent", X: "connections", Quiet: []string{"mode", "descriptor", "ring", "bitmap", "slots", "cold", "connections", "client", "timeout", "window", "at", "horizon"},
+			Value: "silent", X: "connections", Quiet: []string{"mode", "descriptor", "ring", "bitmap", "backup-slots", "cold", "connections", "client", "timeout", "window", "at", "horizon"},
 			Summary: []string{"term", "buffer", "spacing", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingEnded,
 		},
 	}, {
 		Name: "choices", Short: "what drop makes of other choices than ours, which the paper leaves open", Source: "ours",
 		Values: map[string]string{"mode": npfDrop, "descriptor": npfStays + "," + npfSkips, "buffer": "2KiB,4KiB", "connections": "1,16", "spacing": "0us,1ms", "at": "100s"},
 		View: &experiment.View{
-			Value: "silent", X: "connections", Quiet: []string{"mode", "term", "ring", "bitmap", "slots", "cold", "client", "timeout", "window", "at", "horizon"},
+			Value: "silent", X: "connections", Quiet: []string{"mode", "term", "ring", "bitmap", "backup-slots", "cold", "client", "timeout", "window", "at", "horizon"},
 			Summary: []string{"descriptor", "buffer", "connections", "spacing", "throughput", "silent", "warm", "paused", "gave_up", "dropped"}, Answer: coldRingQuiet,
 		},
 	}, {
 		Name: "gives-up", Short: "from which size of the ring on TCP gives up when absent memory drops frames, with its time-outs and with short ones", Source: npfSource + " §5",
 		Values: map[string]string{"mode": npfDrop, "descriptor": npfStays + "," + npfSkips, "ring": "32,64,128,256", "timeout": "0ms,100ms", "at": "100s"},
 		View: &experiment.View{
-			Value: "silent", Series: []string{"descriptor"}, X: "ring", Quiet: []string{"mode", "term", "buffer", "cold", "connections", "spacing", "bitmap", "slots", "client", "window", "at", "horizon"},
+			Value: "silent", Series: []string{"descriptor"}, X: "ring", Quiet: []string{"mode", "term", "buffer", "cold", "connections", "spacing", "bitmap", "backup-slots", "client", "window", "at", "horizon"},
 			Summary: []string{"descriptor", "timeout", "ring", "throughput", "silent", "warm", "gave_up", "dropped"}, Answer: coldRingQuiet,
 		},
 	}},
@@ -171,7 +172,7 @@ func runColdRing(ctx context.Context, p *experiment.Point) (experiment.Values, e
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprint(sha256.Sum256(content), p.Seed, p.Engine, p.Text("mode"), npfRing(p), p.Int("slots"), p.Text("cold"), p.Int("connections"), p.Text("client"), p.Time("timeout"), p.Time("spacing"), p.Time("horizon"))
+	key := fmt.Sprint(sha256.Sum256(content), p.Seed, p.Engine, p.Text("mode"), npfRing(p), p.Int("backup-slots"), p.Text("cold"), p.Int("connections"), p.Text("client"), p.Time("timeout"), p.Time("spacing"), p.Time("horizon"))
 	r, err := coldRuns.Of(p, key, func(r *experiment.SharedRun[cacheResult]) (err error) {
 		w := &cacheRun{Point: p, until: p.Time("horizon"), steady: true, each: true}
 		r.Stats, err = w.run(ctx)
@@ -202,7 +203,7 @@ func runColdRing(ctx context.Context, p *experiment.Point) (experiment.Values, e
 // choices.
 func coldRingAnswer(results []*experiment.Result) (lines []string) {
 	said := map[string]bool{}
-	others := slices.DeleteFunc([]string{"descriptor", "term", "buffer", "bitmap", "slots", "spacing", "timeout", "horizon"}, func(name string) bool {
+	others := slices.DeleteFunc([]string{"descriptor", "term", "buffer", "bitmap", "backup-slots", "spacing", "timeout", "horizon"}, func(name string) bool {
 		return !slices.ContainsFunc(results, func(r *experiment.Result) bool { return r.Point.Value(name) != results[0].Point.Value(name) })
 	})
 	for _, r := range results {
@@ -261,17 +262,17 @@ var ringSize = &experiment.Experiment{
 		{Name: "absent", Kind: report.Count, Help: "frames whose memory was absent"},
 		{Name: "dropped", Kind: report.Count, Help: "frames that the interface has dropped"},
 	}, experiment.ClusterColumns()...),
-	Modules:  experiment.Always(handlers.Must("backupring")),
+	Slots:    experiment.Always(backupring.ProviderSlot),
 	Memory:   cacheFootprint,
 	Followed: "time",
 	View: experiment.View{
-		Value: "time", Series: []string{"mode"}, Base: npfPinned, X: "ring", Quiet: []string{"operations", "term", "cold", "connections", "spacing", "client", "timeout", "descriptor", "buffer", "bitmap", "slots"},
+		Value: "time", Series: []string{"mode"}, Base: npfPinned, X: "ring", Quiet: []string{"operations", "term", "cold", "connections", "spacing", "client", "timeout", "descriptor", "buffer", "bitmap", "backup-slots"},
 	},
 	Presets: []experiment.Preset{{
 		Name: "waterfall", Short: "from what drop makes of our choices with a ring of 16 to the published time, one of them at a time",
 		Values: map[string]string{"mode": npfDrop, "term": "ours,page-buffers,spaced", "ring": "16"},
 		View: &experiment.View{
-			Value: "time", X: "ring", Quiet: []string{"mode", "descriptor", "operations", "ring", "cold", "connections", "bitmap", "slots", "client", "timeout"},
+			Value: "time", X: "ring", Quiet: []string{"mode", "descriptor", "operations", "ring", "cold", "connections", "bitmap", "backup-slots", "client", "timeout"},
 			Summary: []string{"term", "buffer", "spacing", "time", "gave_up", "dropped"}, Answer: coldRingQuiet,
 		},
 	}},

@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers/rnr"
+
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/pinning"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
@@ -56,7 +57,7 @@ that it receives into.`,
 		ID: "npf17-6.2-04", Of: "benchmark=sendrecv,bcast,alltoall strategy=bounce,cache size=" + imbSizes,
 		How: "the time with copies / that with pinned memory grows with each size, 4 KiB to 1 MiB, in sendrecv, bcast and alltoall", Holds: imbCopiesLose,
 	}},
-	Modules:  experiment.Always(handlers.Must("rnr")),
+	Slots:    experiment.Always(rnr.EngineSlot),
 	Followed: experiment.LatencyColumn,
 	Memory: func(p *experiment.Point) int64 {
 		n := p.Int("ranks")

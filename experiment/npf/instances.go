@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers/backupring"
+
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -60,7 +61,7 @@ Operations are counted after a warm-up, which brings in the pages of receive rin
 		{Name: "major", Kind: report.Count, Help: "page faults that had to read storage"},
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerInstances(),
-	Modules:   experiment.Always(handlers.Must("backupring")),
+	Slots:     experiment.Always(backupring.ProviderSlot),
 	Operation: fleetOperation,
 	Memory: func(p *experiment.Point) int64 {
 		n := int64(p.Int("instances"))

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
@@ -73,7 +72,7 @@ What-ifs, each in addition to those before it, show how the parts would have to 
 		{Name: "acknowledged", Unit: "us", Kind: report.Duration, Help: "likewise: until the interface has acknowledged it, which it does when nothing that uses the pages is on its way any more"},
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerNPFLatency(),
-	Modules:   experiment.Always(handlers.Must("rnr")),
+	Slots:     experiment.Always(rnr.EngineSlot),
 	Operation: "the mean of messages from absent memory, from the call to the end of the send: the average above and what a message takes whose memory is there",
 	View: experiment.View{
 		Value: "average", Series: []string{"mode", "noise"}, X: "bytes", Quiet: []string{"runs"},

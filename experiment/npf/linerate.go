@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
@@ -54,19 +53,19 @@ ring lasts. The bus has the bandwidth of the link.`,
 		{Name: "delivered", Unit: "us", Kind: report.Duration, Help: "from the first that is stored or kept until programs have had all frames that were, in order: pages that are absent are brought in one after the other"},
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
 	Ledger: []experiment.LedgerRow{{
-		ID: "npf17-5-17", Of: "rate=100 rings=1 every=1 frames=320 hpus=32 slots=4096 bitmap=16,64,256",
+		ID: "npf17-5-17", Of: "rate=100 rings=1 every=1 frames=320 hpus=32 backup-slots=4096 bitmap=16,64,256",
 		How: "of 320 frames that all arrive before the first absent page has come, as many are kept as --bitmap says: 16, 64 and 256",
 		Holds: func(m *experiment.Measured) bool {
 			return !slices.ContainsFunc(m.Results, func(r *experiment.Result) bool { return r.Values["kept"] != r.Point.Int("bitmap") })
 		},
 	}},
-	Modules:  experiment.Always(handlers.Must("backupring")),
+	Slots:    experiment.Always(backupring.ProviderSlot),
 	Followed: "delivered",
 	Memory: func(p *experiment.Point) int64 {
 		return p.Footprint(1+lineSenders) + int64(p.Int("rings")+1)*int64(p.Int("frames"))*host4K + 64<<20
 	},
 	View: experiment.View{
-		Value: "line_share", Series: []string{"rate", "rings"}, X: "hpus", Quiet: []string{"every", "size", "frames", "bitmap", "slots"},
+		Value: "line_share", Series: []string{"rate", "rings"}, X: "hpus", Quiet: []string{"every", "size", "frames", "bitmap", "backup-slots"},
 		Summary: []string{"rate", "rings", "hpus", "line_share", "frame_time", "absent", "lost", "delivered", "hpus_needed"},
 		Answer:  lineAnswer,
 	},
@@ -159,7 +158,7 @@ func (w *lineRun) spawn(c *runtime.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if w.provider, err = lib.Serve(0, backupring.Options{Slots: w.Int("slots")}); err != nil {
+	if w.provider, err = lib.Serve(0, backupring.Options{Slots: w.Int("backup-slots")}); err != nil {
 		return err
 	}
 	for i := range w.Int("rings") {
@@ -294,7 +293,7 @@ func (w *lineRun) accepted() (n int) {
 // Holding the line rate also means that no frame is lost.
 func lineAnswer(results []*experiment.Result) (lines []string) {
 	type load [7]any
-	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "slots"}
+	names := [...]string{"rate", "rings", "every", "size", "frames", "bitmap", "backup-slots"}
 	var order []load
 	var varies [len(names)]bool
 	least, most := map[load]*experiment.Result{}, map[load]*experiment.Result{}

@@ -85,7 +85,7 @@ func npfRingAxes(ring experiment.Axis) []experiment.Axis {
 		ring,
 		{Name: "buffer", Kind: report.Size, Least: "1500", Most: "1MiB", Default: "2KiB", Help: "size of each buffer of the ring, one after the other; a frame has up to 1,500 B. The paper gives no size; 2 KiB is the smallest power of two with room for a frame"},
 		{Name: "bitmap", Kind: report.Count, Least: "1", Most: fmt.Sprint(backupring.MaxSize), Default: "4096", Help: "backup: most frames that the kernel holds for the ring (bm_size)"},
-		{Name: "slots", Kind: report.Count, Least: "1", Most: "65536", Default: "512", Help: "backup: frames that the backup ring holds"},
+		{Name: "backup-slots", Column: "slots", Kind: report.Count, Least: "1", Most: "65536", Default: "512", Help: "backup: frames that the backup ring holds"},
 	}
 }
 

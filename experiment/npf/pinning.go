@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/pinning"
@@ -58,7 +57,7 @@ All messages are written twice. --pass first times the first writes, when the me
 		Column: report.Column{Name: "vs_none", Kind: report.Ratio, Help: "how many times as fast as with page faults: latency with them / latency, at the same profile and other values; empty if that was not measured"},
 		Of:     experiment.LatencyColumn, Axis: "strategy", Base: pinning.NoneKind,
 	}},
-	Modules:  experiment.Always(handlers.Must("rnr")),
+	Slots:    experiment.Always(rnr.EngineSlot),
 	Followed: experiment.LatencyColumn,
 	Memory: func(p *experiment.Point) int64 {
 		return p.Footprint(2) + 2*int64(p.Int("messages"))*int64(imbStride(p.Int("size"))) + 2*pinningBuffer

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/npf/target"
@@ -63,7 +62,7 @@ The cache is warm before the first request: the disk has been read once from its
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "time for each request with static by that here, at the same profile and other values; empty if static fails or was not measured"},
 		Of:     experiment.LatencyColumn, Axis: "strategy", Base: pinning.StaticKind,
 	}},
-	Modules:   experiment.Always(handlers.Must("rnr")),
+	Slots:     experiment.Always(rnr.EngineSlot),
 	Operation: "the mean of requests, from the call until the initiator has seen the answer; it has as many under way as --depth says",
 	Memory: func(p *experiment.Point) int64 {
 		const pageState = 256 // our bytes for each used page of memory

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/backupring"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/npf/stack"
@@ -55,17 +54,17 @@ A major fault takes storage.read_latency more than a minor one.`,
 		Of:     "throughput", Axis: "every", Base: "0", Rate: true,
 	}},
 	Ledger:    ledgerSynthetic(),
-	Modules:   experiment.Always(handlers.Must("backupring")),
+	Slots:     experiment.Always(backupring.ProviderSlot),
 	Operation: "the time from the first write to the last byte that is read, for each message",
 	View: experiment.View{
-		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "slots"},
+		Value: "throughput", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "backup-slots"},
 		Summary: []string{"fault", "every", "mode", "throughput", "vs_optimum", "absent", "dropped", "timeouts"},
 	},
 	Presets: []experiment.Preset{{
 		Name: "udp", Short: "datagrams, which nobody sends again, in the place of TCP: how many are lost", Source: "ours",
 		Values: map[string]string{"transport": syntheticUDP, "every": "0,5000,1000,500,100"},
 		View: &experiment.View{
-			Value: "lost", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "slots"},
+			Value: "lost", Series: []string{"mode"}, X: "every", Quiet: []string{"transport", "messages", "size", "interval", "ring", "bitmap", "backup-slots"},
 			Summary: []string{"fault", "every", "mode", "datagrams", "lost", "throughput", "absent", "dropped"},
 		},
 	}},
@@ -184,7 +183,7 @@ func majorFaults(p *experiment.Point) (*profile.Profile, error) {
 func (w *syntheticRun) total() int { return w.Int("messages") * len(w.data) }
 
 func (w *syntheticRun) spawn(c *runtime.Cluster) error {
-	network, providers, err := npfNetwork(c, w.Int("slots"))
+	network, providers, err := npfNetwork(c, w.Int("backup-slots"))
 	if err != nil {
 		return err
 	}

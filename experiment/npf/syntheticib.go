@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
@@ -49,7 +48,7 @@ The kernel resolves a minor fault; a major one also reads storage (storage.read_
 		Of:     "throughput", Axis: "frequency", Base: "0%", Rate: true,
 	}},
 	Ledger:    ledgerSyntheticIB(),
-	Modules:   experiment.Always(handlers.Must("rnr")),
+	Slots:     experiment.Always(rnr.EngineSlot),
 	Operation: "the time from the first send to the end of the last receive, for each message",
 	Memory:    func(p *experiment.Point) int64 { return p.Footprint(2) + 2*npfReceives*int64(p.Int("size")) },
 	View: experiment.View{

@@ -47,11 +47,11 @@ firmware sends the block again.`,
 		{Name: "again", Kind: report.Size, Help: "bytes that were sent more than once: in packets by connections, in blocks of up to 16 KiB by PART's engine"},
 		{Name: "reports", Kind: report.Count, Help: "of absent pages that kernels were given: faults of connections, entries of PART's FIFO"},
 	}, experiment.ClusterColumns()...),
-	Modules: func(p *experiment.Point) []*handlers.Library {
+	Slots: func(p *experiment.Point) []*handlers.Slot {
 		if p.Text("mode") == versusNPF || p.Text("mode") == versusOnePage {
-			return []*handlers.Library{handlers.Must("rnr")}
+			return []*handlers.Slot{rnr.EngineSlot}
 		}
-		return []*handlers.Library{handlers.Must("part")}
+		return []*handlers.Slot{part.EngineSlot}
 	},
 	Ledger: []experiment.LedgerRow{{
 		ID: "npf17-4-25", Of: "mode=npf side=destination firmware=firmware size=64KiB,1MiB",

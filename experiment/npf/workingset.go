@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/handlers/backupring"
+
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/npf/memcached"
 	"github.com/spinsim/spinsim/internal/npf/memcached/memaslap"
@@ -81,7 +82,7 @@ are many of them. Times in the table are the testbed's. --scale 1 is full size, 
 		{Name: "major", Kind: report.Count, Help: "page faults that had to read storage, likewise"},
 	}, experiment.ClusterColumns()...),
 	Ledger:    ledgerWorkingSet(),
-	Modules:   experiment.Always(handlers.Must("backupring")),
+	Slots:     experiment.Always(backupring.ProviderSlot),
 	Operation: fleetOperation,
 	Memory: func(p *experiment.Point) int64 {
 		return p.Footprint(2) + int64(p.Int("memory")+p.Int("large"))/int64(p.Int("scale"))/host4K*160 + 512<<20

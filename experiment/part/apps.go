@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
@@ -55,7 +54,7 @@ and is not included (--compute). So the difference here is the largest that they
 		Column: report.Column{Name: "vs_touch", Kind: report.Ratio, Help: "latency of touch divided by latency"},
 		Of:     experiment.LatencyColumn, Axis: "mode", Base: policyTouch,
 	}},
-	Modules:  experiment.Always(handlers.Must("part")),
+	Slots:    experiment.Always(part.EngineSlot),
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
 	Ledger:   ledgerApps(),

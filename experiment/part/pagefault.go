@@ -62,7 +62,7 @@ median latency.`,
 	Columns:  pagefaultColumns(),
 	Relative: pagefaultRelative(),
 	Ledger:   ledgerPagefault(),
-	Modules:  pagefaultModules,
+	Slots:    pagefaultSlots,
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
 	Presets:  pagefaultPresets(),
@@ -194,12 +194,12 @@ func canFault(p *experiment.Point) (bool, error) {
 	return !nto || p.Text("policy") != policyTimeout, nil
 }
 
-// pagefaultModules is the RDMA engine, except for a put of Portals.
-func pagefaultModules(p *experiment.Point) []*handlers.Library {
+// pagefaultSlots is the slot of the RDMA engine, except for a put of Portals.
+func pagefaultSlots(p *experiment.Point) []*handlers.Slot {
 	if p.Text("policy") == policyNaive {
 		return nil
 	}
-	return []*handlers.Library{handlers.Must("part")}
+	return []*handlers.Slot{part.EngineSlot}
 }
 
 // leastTimeout is the shortest time-out of a block. If it is shorter, a block

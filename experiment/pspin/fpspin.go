@@ -41,8 +41,8 @@ The round trip has the time of rank 0's host, of PCIe and of Corundum, all in ni
 	Memory: func(p *experiment.Point) int64 {
 		return p.Footprint(2) + 8<<20
 	},
-	Modules: func(p *experiment.Point) []*handlers.Library {
-		return []*handlers.Library{examples.Library(p.Text(handlerAxis))}
+	Slots: func(p *experiment.Point) []*handlers.Slot {
+		return []*handlers.Slot{examples.Slot(p.Text(handlerAxis))}
 	},
 	Undivided: "its columns are the parts of a round trip",
 	Untraced:  true,

@@ -51,8 +51,8 @@ The handlers are ours, over the header that PsPIN's own compile with (docs/pspin
 	Memory: func(p *experiment.Point) int64 {
 		return p.Footprint(2) + 4*int64(p.Int("size")*p.Int("packets")) + 8<<20
 	},
-	Modules: func(p *experiment.Point) []*handlers.Library {
-		return []*handlers.Library{examples.Library(p.Text(handlerAxis))}
+	Slots: func(p *experiment.Point) []*handlers.Slot {
+		return []*handlers.Slot{examples.Slot(p.Text(handlerAxis))}
 	},
 	Undivided: "its columns are the parts of a packet's way",
 	Untraced:  true,

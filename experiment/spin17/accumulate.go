@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/accumulate"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/used"
@@ -38,14 +37,10 @@ target array is complete.
 	Columns:  experiment.BenchColumns(),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
 	Ledger:   ledgerAccumulate(),
-	Modules:  experiment.InSpinModes("accumulate"),
-	Roles: []experiment.Role{{
-		Axis: "mode", Is: experiment.ModeSpinStream, Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []handlers.Kind{handlers.Payload},
-	}},
-	Replaceable: true,
-	Followed:    experiment.LatencyColumn,
-	View:        experiment.ModeView,
-	Notes:       []string{experiment.Compared},
+	Slots:    experiment.SlotIn(handler.TargetSlot, experiment.ModeSpinStream),
+	Followed: experiment.LatencyColumn,
+	View:     experiment.ModeView,
+	Notes:    []string{experiment.Compared},
 }
 
 const elementSize = "16B" // handler.ElementSize

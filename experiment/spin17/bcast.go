@@ -34,19 +34,11 @@ until the last rank's host has seen the whole message in its memory.
 	Columns:     experiment.BenchColumns(),
 	Relative:    experiment.AgainstModes(experiment.ModeRDMA, experiment.ModeP4),
 	Ledger:      ledgerBcast(),
-	Modules:     experiment.InSpinModes("bcast"),
-	Roles: []experiment.Role{
-		experiment.StoreRole(handler.StorePayload, handler.StoreCompletion, treeFields, []string{"max_payload"}),
-		experiment.StreamRole(handler.StreamPayload, handler.StreamCompletion, treeFields, []string{"max_payload"}),
-	},
-	Replaceable: true,
+	Slots:       experiment.SpinSlots(handler.StoreSlot, handler.StreamSlot),
 	Followed:    experiment.LatencyColumn,
 	View:        experiment.ModeView,
 	Notes:       []string{experiment.Compared},
 }
-
-// treeFields are the fields of the handlers' state for a broadcast.
-var treeFields = []string{"match_bits", "pt", "rank", "ranks", "root"}
 
 func runBcast(b *experiment.Bench) error {
 	w := bench{b}

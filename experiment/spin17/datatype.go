@@ -3,6 +3,8 @@ package spin17
 import (
 	"fmt"
 
+	offload "github.com/spinsim/spinsim/handlers/matching"
+
 	mpi "github.com/spinsim/spinsim/datatype"
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
@@ -27,7 +29,7 @@ the time from the source's first action until rank 1's host knows that every blo
   mpi-host        Send and Recv of package mpi: cores match, pack and unpack
   mpi-offload     the same calls with matching by the NIC, where handlers unpack; a message above 16 KiB, which the receiver gets, is sent to itself for that`,
 	Source: "sPIN'17 §5.2",
-	Smoke:  []experiment.Values{{"size": 64 << 10}},
+	Smoke:  []experiment.Values{{"size": 64 << 10}, {"size": 8 << 10, "mode": experiment.ModeSpin, "side": typeBoth}},
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks; the command's help describes each"},
 		{Name: "side", Kind: report.Text, Of: []string{typeDestination, typeSource, typeBoth}, Default: typeDestination, Help: "where the blocks lie apart"},
@@ -40,7 +42,7 @@ the time from the source's first action until rank 1's host knows that every blo
 	Columns:  experiment.BenchColumns(datatypeColumns()...),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
 	Ledger:   ledgerDatatype(),
-	Modules:  datatypeModules,
+	Slots:    datatypeSlots,
 	// packed twice, two vectors with gaps, and the message under way
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: "throughput", Series: []string{"mode"}, X: "block", Quiet: []string{"side", "ranks", "size"}, Answer: loaderAnswer},
@@ -68,15 +70,21 @@ const (
 	typeBoth        = "both"
 )
 
-// datatypeModules is the library of the modes with handlers.
-func datatypeModules(p *experiment.Point) []*handlers.Library {
+// datatypeSlots are the slots of the modes with handlers.
+func datatypeSlots(p *experiment.Point) []*handlers.Slot {
 	switch p.Text("mode") {
 	case experiment.ModeRDMA, modeIOVec, modeMPIHost:
 		return nil
 	case modeMPIOffload:
-		return []*handlers.Library{handlers.Must("matching"), handlers.Must("datatype")}
+		return []*handlers.Slot{offload.ReceiverSlot, datatype.UnpackSlot}
 	}
-	return []*handlers.Library{handlers.Must("datatype")}
+	switch p.Text("side") {
+	case typeSource:
+		return []*handlers.Slot{datatype.PackSlot}
+	case typeBoth:
+		return []*handlers.Slot{datatype.PackSlot, datatype.UnpackSlot}
+	}
+	return []*handlers.Slot{datatype.UnpackSlot}
 }
 
 func datatypeModes() []string {
@@ -228,7 +236,7 @@ func (v *vectors) pack(p *runtime.Proc, memory runtime.View) error {
 	if err != nil {
 		return err
 	}
-	installed, err := v.install(p, program, handlers.Options{Header: datatype.Pack})
+	installed, err := v.install(p, datatype.PackSlot, program, handlers.Options{Header: datatype.Pack})
 	if err != nil {
 		return err
 	}
@@ -242,8 +250,8 @@ func (v *vectors) pack(p *runtime.Proc, memory runtime.View) error {
 	return p.NI().Put(portals.Put{MD: md, Target: experiment.Peer(0), PT: experiment.RequestPT, MatchBits: experiment.RequestBits})
 }
 
-func (v *vectors) install(p *runtime.Proc, program *datatype.Program, o handlers.Options) (*handlers.Installed, error) {
-	m, err := handlers.Must("datatype").Load(v.Cluster)
+func (v *vectors) install(p *runtime.Proc, slot *handlers.Slot, program *datatype.Program, o handlers.Options) (*handlers.Installed, error) {
+	m, err := slot.Load(v.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +316,7 @@ func (v *vectors) entry(p *runtime.Proc, memory runtime.View) (*experiment.Entry
 		return nil, err
 	}
 	v.costed(program)
-	installed, err := v.install(p, program, handlers.Options{Payload: datatype.Unpack})
+	installed, err := v.install(p, datatype.UnpackSlot, program, handlers.Options{Payload: datatype.Unpack})
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ Modes and latency are as in compare datatype. The lines above the table name the
 order of the type, and reads and writes each cache line as a whole.
 --input selects one of the suite's sizes, 1 the largest; package internal/ddtbench has all dimensions.`,
 	Source: "DDTBench, EuroMPI'12; SC'19",
-	Smoke:  []experiment.Values{{}},
+	Smoke:  []experiment.Values{{}, {"mode": experiment.ModeSpin, "side": typeSource}},
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: datatypeModes(), Default: "rdma,iovec,spin", Help: "who unpacks: see compare datatype"},
 		{Name: "side", Kind: report.Text, Of: []string{typeDestination, typeSource, typeBoth}, Default: typeDestination, Help: "where the elements lie apart"},
@@ -34,7 +34,7 @@ order of the type, and reads and writes each cache line as a whole.
 		{Name: "block_mean", Kind: report.Number, Help: "bytes / blocks"},
 	}, experiment.BenchColumns(datatypeColumns()...)...),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
-	Modules:  datatypeModules,
+	Slots:    datatypeSlots,
 	Ledger:   ledgerUnpacking(),
 	Memory: func(p *experiment.Point) int64 {
 		t, err := applicationType(p)

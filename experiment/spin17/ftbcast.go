@@ -43,7 +43,7 @@ A graph of n ranks stays connected if fewer fail than a rank has neighbours; poi
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of detector divided by latency, at the same profile, ranks, bytes and failed nodes; empty if detector was not measured"},
 		Of:     experiment.LatencyColumn, Axis: "mode", Base: modeDetector,
 	}},
-	Modules:  experiment.LibraryIn("ftbcast", experiment.ModeSpin),
+	Slots:    experiment.SlotIn(ftbcast.RankSlot, experiment.ModeSpin),
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: modeDetector, Quiet: []string{"timeout"},

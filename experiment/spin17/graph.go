@@ -93,11 +93,11 @@ func graphExperiment(s *graphSearch, of []experiment.Axis) *experiment.Experimen
 			{Column: report.Column{Name: "speedup_vs_host", Kind: report.Ratio, Help: "time of host / time"}, Of: "time", Axis: "mode", Base: experiment.ModeHost},
 			{Column: report.Column{Name: "memory_vs_host", Kind: report.Ratio, Help: "bytes through host memories with host / the same here"}, Of: "host_memory", Axis: "mode", Base: experiment.ModeHost},
 		},
-		Modules: func(p *experiment.Point) []*handlers.Library {
+		Slots: func(p *experiment.Point) []*handlers.Slot {
 			if p.Text("mode") == experiment.ModeHost {
 				return nil
 			}
-			return []*handlers.Library{handlers.Must("graph")}
+			return []*handlers.Slot{graph.NodeSlot}
 		},
 		View: experiment.View{
 			Value: "time", Series: []string{"mode"}, Base: experiment.ModeHost, X: "scale", Quiet: []string{"factor", "search", "workers"},

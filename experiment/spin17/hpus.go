@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
 	handler "github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/nic"
@@ -41,7 +40,7 @@ that the last packet has been handled.`,
 	Run:     runHPUs,
 	Columns: experiment.BenchColumns(workColumns()...),
 	Ledger:  ledgerHPUs(),
-	Modules: experiment.Always(handlers.Must("work")),
+	Slots:   experiment.Always(handler.TargetSlot),
 	Memory: func(p *experiment.Point) int64 {
 		packets, err := workPackets(p)
 		if err != nil {
@@ -49,11 +48,7 @@ that the last packet has been handled.`,
 		}
 		return p.Footprint(2) + 8*int64(packets*p.Int("size"))
 	},
-	Replaceable: true,
-	Followed:    experiment.LatencyColumn,
-	Roles: []experiment.Role{{
-		Exports: handlers.Exports{"", handler.Payload, ""}, Needs: []handlers.Kind{handlers.Payload}, Alone: true, May: []string{"iterations"},
-	}},
+	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: "rate", Series: []string{"hpus", "handler-time"}, X: "handler",
 		Summary: []string{experiment.ProfileColumn, "bytes", "hpus", "handler", "rate", "littles_law", "littles_law_deviation", "hpus_needed", handlerLimit},
@@ -176,7 +171,7 @@ func work(b *experiment.Bench) error {
 		w.Operation(p, start)
 		w.Finish = func() error {
 			err := errors.Join(w.Packets.Complete(), w.littlesLaw(packets))
-			if w.Handler != nil {
+			if len(w.Point.Handlers) > 0 {
 				return err // only the author of a user's handler knows its result
 			}
 			var state handler.State

@@ -50,7 +50,7 @@ The write of a read-modify-write is a swap of the version that was read; it star
 	Followed: experiment.LatencyColumn,
 	Relative: experiment.AgainstHost(),
 	Ledger:   ledgerKeyValue(),
-	Modules:  experiment.LibraryIn("kv", experiment.ModeSpin),
+	Slots:    experiment.SlotIn(kv.ServerSlot, experiment.ModeSpin),
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: experiment.ModeHost, X: "clients",
 		Summary: []string{experiment.ProfileColumn, "workload", "clients", "bytes", "mode", experiment.LatencyColumn, "p99", "throughput", "server_cpu", "server_memory", "handed", "again", "hpus_needed", "littles_law_share"},

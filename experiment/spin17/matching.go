@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers"
+	offload "github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/mpi"
@@ -50,7 +50,7 @@ run with matching on the host has that share. Nothing else is chosen. There are 
 		{Name: "memory_saved", Unit: "bytes", Kind: report.Size, Help: "bytes that did not go through host memories with offloaded matching"},
 	},
 	Ledger:   ledgerMatching(),
-	Modules:  experiment.Always(handlers.Must("matching")),
+	Slots:    experiment.Always(offload.ReceiverSlot),
 	Untraced: true,
 	View: experiment.View{
 		Value: "gain", Series: []string{"app"}, X: "ranks",

@@ -52,7 +52,7 @@ With --durable each server has a storage device; a write ends when the devices o
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
 	Relative: experiment.AgainstModes(experiment.ModeRDMA),
 	Ledger:   ledgerRaid5(),
-	Modules:  experiment.LibraryIn("raid5", experiment.ModeSpin),
+	Slots:    experiment.SlotIn(raid5.ServerSlot, experiment.ModeSpin),
 	Memory: func(p *experiment.Point) int64 {
 		all := p.Int("servers") + p.Int("parity")
 		return p.Footprint(all+1) + int64(all)<<22 + int64((2*all+8)*p.Int("size"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 
+	offload "github.com/spinsim/spinsim/handlers/matching"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/mpi"
@@ -42,11 +44,11 @@ A message is large if it is above --eager.`,
 		{Name: "copies", Kind: report.Count, Help: "messages that a core copied, at least in part"},
 	}, experiment.ClusterColumns()...),
 	Ledger: ledgerReceive(),
-	Modules: func(p *experiment.Point) []*handlers.Library {
+	Slots: func(p *experiment.Point) []*handlers.Slot {
 		if p.Text("matching") == string(mpi.Host) {
 			return nil
 		}
-		return []*handlers.Library{handlers.Must("matching")}
+		return []*handlers.Slot{offload.ReceiverSlot}
 	},
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: "waited", Series: []string{"matching", "receive"}, X: "bytes", Quiet: []string{"compute", "eager"}, Summary: []string{experiment.ProfileColumn, "bytes", "receive", "matching", experiment.LatencyColumn, "waited", "copies", "host_cpu", "host_memory"}},

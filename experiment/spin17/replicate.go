@@ -52,11 +52,11 @@ If rank 0 sends to all there is no shape: such a point is shown as ring.`,
 		Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "latency of host divided by latency, at the same profile, shape, copies and bytes; empty if host was not measured"},
 		Of:     experiment.LatencyColumn, Axis: "mode", Base: experiment.ModeHost,
 	}},
-	Modules: func(p *experiment.Point) []*handlers.Library {
+	Slots: func(p *experiment.Point) []*handlers.Slot {
 		if p.Text("mode") != experiment.ModeSpin {
 			return nil
 		}
-		return []*handlers.Library{handlers.Must("replicate")}
+		return []*handlers.Slot{replicate.ServerSlot}
 	},
 	Ledger:   ledgerCopies(),
 	Followed: experiment.LatencyColumn,

@@ -43,7 +43,7 @@ Where there is a header handler, the first 16 bytes of a message are its user he
 	Memory:  func(p *experiment.Point) int64 { return p.Footprint(2) + 4*int64(p.Int("size")) + 2<<20 },
 	Columns: rulesColumns(),
 	Ledger:  ledgerRules(),
-	Modules: experiment.Always(handlers.Must("rules")),
+	Slots:   experiment.Always(handler.TargetSlot),
 	// a handler that fails or is dropped ends no operation
 	Undivided: "rules measures what handlers do, not how long a message takes",
 	View:      experiment.View{Value: "payloads", Series: []string{"action"}, X: "bytes", Quiet: []string{"messages", "puts", "length"}, Summary: rulesSummary()},
@@ -147,7 +147,7 @@ func (w *ruling) spawn(c *runtime.Cluster) error {
 }
 
 func (w *ruling) target(p *runtime.Proc) error {
-	m, err := handlers.Must("rules").Load(p.Cluster())
+	m, err := handler.TargetSlot.Load(p.Cluster())
 	if err != nil {
 		return err
 	}

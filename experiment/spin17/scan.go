@@ -52,7 +52,7 @@ Cores are not charged for the computation on a row, only for the memory that the
 		{Name: "client_memory", Unit: "bytes", Kind: report.Size, Help: "bytes through the memory of the client's node"},
 	}, append(experiment.LineColumns(), experiment.ClusterColumns()...)...),
 	Relative: experiment.AgainstHost(),
-	Modules:  experiment.LibraryIn("scan", experiment.ModeSpin),
+	Slots:    experiment.SlotIn(scan.TableSlot, experiment.ModeSpin),
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: experiment.ModeHost, X: "selectivity",

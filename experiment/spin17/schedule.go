@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	offload "github.com/spinsim/spinsim/handlers/matching"
+
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/handlers"
@@ -61,11 +63,11 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "max of host / max"},
 			Of:     "max", Axis: "matching", Base: string(mpi.Host),
 		}},
-		Modules: func(p *experiment.Point) []*handlers.Library {
+		Slots: func(p *experiment.Point) []*handlers.Slot {
 			if p.Text("matching") == string(mpi.Host) {
 				return nil
 			}
-			return []*handlers.Library{handlers.Must("matching")}
+			return []*handlers.Slot{offload.ReceiverSlot}
 		},
 		View: experiment.View{
 			Value: "max", Series: []string{"matching"}, Base: string(mpi.Host), X: "eager", Quiet: []string{"eager", "buffers", "ranks-per-node"},

@@ -60,8 +60,8 @@ func Storage(name string, trace *Trace) *experiment.Experiment {
 			Column: report.Column{Name: "improvement", Kind: report.Share, Help: "1 - time / time of rdma: by how much sooner the whole trace is done; empty if rdma was not measured"},
 			Of:     "time", Axis: "mode", Base: experiment.ModeRDMA,
 		}},
-		Modules: experiment.LibraryIn("raid5", experiment.ModeSpin),
-		Memory:  s.memory,
+		Slots:  experiment.SlotIn(raid5.ServerSlot, experiment.ModeSpin),
+		Memory: s.memory,
 		View: experiment.View{
 			Value: "time", Series: []string{"mode"}, Base: experiment.ModeRDMA, X: "clients", Quiet: []string{"speed", "requests", "block", "servers", "cores", "unit", "durable"},
 			Summary: []string{experiment.ProfileColumn, "clients", "speed", "first", "block_bytes", "servers", "cores", "unit", "durable", "mode", "time", experiment.LatencyColumn, "p50", "p99", "hpus_needed", "host_cpu", "host_memory", "improvement"},

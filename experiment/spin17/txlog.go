@@ -57,7 +57,7 @@ var transactions = &experiment.Experiment{
 		{Column: report.Column{Name: "of_rdma", Kind: report.Change, Help: "rate / rate of rdma - 1: what logging costs; empty if rdma was not measured"}, Of: "rate", Axis: "mode", Base: experiment.ModeRDMA},
 	},
 	Ledger:    ledgerTransactions(),
-	Modules:   experiment.LibraryIn("txlog", experiment.ModeSpin),
+	Slots:     experiment.SlotIn(txlog.LogSlot, experiment.ModeSpin),
 	Operation: "the mean of accesses of a client: the time from its first call until it has seen the last answer, for each of them; of transactions, from the first beginning to the commit",
 	View: experiment.View{
 		Value: "rate", Series: []string{"mode"}, X: "bytes", Quiet: []string{"count", "items", "reads", "writes"},

@@ -46,6 +46,7 @@ type Profile struct {
 type Handler struct {
 	Name   string `json:"name"`
 	Path   string `json:"path,omitempty"` // of the user's file; "": one of spinsim's own
+	Slot   string `json:"slot,omitempty"` // where it runs in place of a library's
 	SHA256 string `json:"sha256"`         // of the module
 }
 
@@ -201,7 +202,13 @@ func (h *Handler) Verify(wasm []byte) error {
 }
 
 // String returns name and short hash.
-func (h *Handler) String() string { return h.Name + " " + Short(h.SHA256) }
+func (h *Handler) String() string {
+	name := h.Name
+	if h.Slot != "" {
+		name += " in " + h.Slot
+	}
+	return name + " " + Short(h.SHA256)
+}
 
 // NewInput records a file, with its content if that is short.
 func NewInput(name string, data []byte) Input {

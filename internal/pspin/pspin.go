@@ -52,11 +52,21 @@ const (
 // PingNames are the names of handlers like FPsPIN's examples.
 func PingNames() []string { return []string{ICMPPing, ICMPPingFast, UDPPing} }
 
-// Library returns the handler with one of Names or PingNames.
-func Library(name string) *handlers.Library {
-	modules := map[string][]byte{
+// slots are the slots of the handlers, by name.
+var slots = make(map[string]*handlers.Slot)
+
+func init() {
+	for name, wasm := range map[string][]byte{ //lint:maporder a map is made of a map
 		"empty": empty, "ping_pong": pingPong, "copy_to_host": copyToHost, "filtering": filtering, "aggregate": aggregate,
 		ICMPPing: icmpPing, ICMPPingFast: icmpPingFast, UDPPing: udpPing,
+	} {
+		slots[name] = handlers.New(name, wasm).Slot(handlers.Slot{
+			Name: "handler", Short: "a payload handler in the place of the example " + name,
+			Handlers: []string{"payload"}, More: true, Fields: []string{},
+			May: []string{"send_pt", "send_bits"},
+		})
 	}
-	return handlers.New(name, modules[name])
 }
+
+// Slot returns the slot of the handler with one of Names or PingNames.
+func Slot(name string) *handlers.Slot { return slots[name] }

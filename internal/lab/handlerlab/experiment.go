@@ -99,7 +99,7 @@ func (b *Bench) Experiment() *experiment.Experiment {
 		},
 	}
 	if b.Module != nil {
-		e.Short, e.Modules = "handlers of "+b.Module.Name, experiment.Always(b.Module)
+		e.Short, e.Modules = "handlers of "+b.Module.Name, func(*experiment.Point) []*handlers.Library { return []*handlers.Library{b.Module} }
 	}
 	for _, t := range (&Report{}).tables() {
 		t.Quiet = t.Name != ActionsTable || !b.Bytes // which are in it

@@ -25,7 +25,7 @@ import (
 var filter []byte
 
 var dumbbells = &experiment.Experiment{
-	Name: "dumbbell", Short: "a message through a filter, over two switches with a cable", Replaceable: true,
+	Name: "dumbbell", Short: "a message through a filter, over two switches with a cable",
 	Axes: []experiment.Axis{
 		{Name: "size", Kind: report.Size, Least: "4", Most: "1MiB", Default: "8,64KiB", Help: "size of the message"},
 		{Name: "network", Kind: report.Text, Of: []string{"profile", "dumbbell"}, Default: "profile,dumbbell", Help: "who connects the nodes"},
@@ -34,8 +34,10 @@ var dumbbells = &experiment.Experiment{
 		{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"},
 		{Name: "passed", Kind: report.Count, Help: "packets that the filter let pass"},
 	},
-	Modules: experiment.Always(handlers.New("filter", filter)),
-	Roles:   []experiment.Role{{Needs: []handlers.Kind{handlers.Payload}, Sets: []string{"wanted", "passed"}}},
+	Slots: experiment.Always(handlers.New("filter", filter).Slot(handlers.Slot{
+		Name: "target", Short: "a payload handler that lets some packets pass",
+		Handlers: []string{"payload"}, Fields: []string{"wanted", "passed"},
+	})),
 	Run:     measure,
 }
 

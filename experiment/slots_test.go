@@ -39,9 +39,14 @@ func sweepOf(t *testing.T, e *Experiment, l *handlers.Library, choices ...string
 	t.Helper()
 	s, err := New(e)
 	require.NoError(t, err)
-	s.Profiles, s.Handler = []string{"spin-int"}, l
+	s.Profiles = []string{"spin-int"}
 	for i := 0; i < len(choices); i += 2 {
 		require.NoError(t, s.Choose(choices[i], choices[i+1]))
+	}
+	for _, slot := range slotsAt(e, s.grid.values) {
+		if l != nil {
+			put(s, slot.Name, l)
+		}
 	}
 	return s
 }
@@ -102,7 +107,7 @@ func TestUsersState(t *testing.T) {
 	require.NoError(t, err)
 	p, err := builtin("pingpong").At(device, Values{"mode": ModeSpinStream})
 	require.NoError(t, err)
-	p.Handler = moved
+	p.Handlers = map[string]*handlers.Library{"pingpong.stream": moved}
 	_, err = p.Simulate(t.Context(), func(proc *runtime.Proc) error {
 		h, err := p.Load(proc.Cluster())
 		require.NoError(t, err)
@@ -124,23 +129,22 @@ func TestUsersModuleRefused(t *testing.T) {
 		m.States[0].Fields = m.States[0].Fields[1:]
 	})
 	for want, s := range map[string]*Sweep{
-		"mine.wasm cannot take the place of the handlers of pingpong, mode spin-store: no completion handler, expected an export store_completion or completion," +
+		"module mine.wasm cannot run in slot pingpong.store: no completion handler, expected an export store_completion or completion," +
 			" or the only one that its manifest calls a completion handler; it has payload (payload)": sweepOf(t, builtin("pingpong"), saying(t, "work", func(*manifest.Manifest) {}), "mode", "spin-store"),
-		"mode spin-stream: no match_bits in its state State; it has pt, max_payload": sweepOf(t, builtin("pingpong"), partly),
-		"mode spin-store: no match_bits in its state State; it has pt, max_payload":  sweepOf(t, builtin("pingpong"), partly, "mode", "rdma,spin-store"),
-		"of bcast, mode spin-stream: no rank, ranks, root in its state State; it has match_bits, pt, max_payload": sweepOf(
+		"slot pingpong.stream: handler stream_payload: no match_bits in its state State; it has pt, max_payload": sweepOf(t, builtin("pingpong"), partly),
+		"slot pingpong.store: handler store_payload: no match_bits in its state State; it has pt, max_payload":   sweepOf(t, builtin("pingpong"), partly, "mode", "rdma,spin-store"),
+		"slot bcast.stream: handler stream_payload: no rank, ranks, root in its state State; it has match_bits, pt, max_payload": sweepOf(
 			t, builtin("bcast"), saying(t, "pingpong", func(*manifest.Manifest) {}), "ranks", "4"),
-		"of hpus, every point: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload (payload)," +
+		"slot work.target: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload (payload)," +
 			" stream_completion (completion), store_payload (payload), store_completion (completion)": sweepOf(t, builtin("hpus"), saying(t, "pingpong", func(*manifest.Manifest) {})),
-		"mode spin-stream: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload, stream_completion": sweepOf(
+		"slot accumulate.target: no payload handler, expected an export payload, or the only one that its manifest calls a payload handler; it has stream_payload, stream_completion": sweepOf(
 			t, builtin("accumulate"), silent(t, "pingpong")),
-		"mine.wasm runs at no point of this sweep: no handlers run there": sweepOf(t, builtin("pingpong"), silent(t, "pingpong"), "mode", "rdma"),
-		"module bad.wasm, offset 0x0: not a WebAssembly module":           sweepOf(t, builtin("pingpong"), handlers.New("bad.wasm", []byte("nothing"))),
+		"module bad.wasm, offset 0x0: not a WebAssembly module": sweepOf(t, builtin("pingpong"), handlers.New("bad.wasm", []byte("nothing"))),
 	} {
 		_, err := s.Points()
 		require.ErrorContains(t, err, want)
 		if joined, are := err.(interface{ Unwrap() []error }); are {
-			require.LessOrEqual(t, len(joined.Unwrap()), 2, "one for each mode, not for each size")
+			require.LessOrEqual(t, len(joined.Unwrap()), 2, "one for each slot, not for each size")
 		}
 	}
 }
@@ -163,30 +167,19 @@ func TestUsersColumnsAreMarked(t *testing.T) {
 	require.Equal(t, all.Title, s.Plot().Title)
 }
 
-// The help of a benchmark has the requirements of the test above, in words,
-// with types and descriptions from the library's manifest.
-func TestHandlersHelp(t *testing.T) {
-	help := builtin("pingpong").HandlersHelp()
+// The help of an experiment lists its slots, and their text has the contracts of
+// the tests above, with types and descriptions from the library's manifest.
+func TestSlotsHelp(t *testing.T) {
+	require.Contains(t, slotsHelp(builtin("pingpong")), "\n  pingpong.store  the side of a ping-pong that answers when the message is there\n  pingpong.stream  ")
+	text := slotsText(builtin("pingpong"))
 	for _, want := range []string{
-		"\n  mode spin-store: completion (store_completion, completion); optional: header (header), payload (store_payload, payload)\n",
-		"\n  mode spin-stream: payload (stream_payload, payload); optional: ",
-		"\nThe benchmark sets these fields of its state:\n  match_bits, u64: of the pong\n  pt, u32: portal table index of the pong\n",
-		"\nIt also sets these fields if they exist:\n  max_payload, u32 (bytes): largest payload of a packet of the device\n",
+		"  payload     store_payload, optional: ", "  completion  store_completion: ",
+		"\n  state       match_bits, u64: of the pong\n  state       pt, u32: portal table index of the pong\n",
+		"\n  state       max_payload, u32 (bytes): largest payload of a packet of the device; optional\n",
 	} {
-		require.Contains(t, help, want)
+		require.Contains(t, text, want)
 	}
-	require.Contains(t, builtin("hpus").HandlersHelp(), "\n  every point: payload (payload)\n")
-	require.Empty(t, builtin("matching").HandlersHelp())
-	anything := &Experiment{Replaceable: true}
-	require.Contains(t, anything.HandlersHelp(), "its handlers are the exports header,\npayload and completion")
-	for _, e := range All() { // the experiment's own module has the numbers of its roles
-		for i := range e.Roles {
-			for _, name := range append(e.Roles[i].Sets, e.Roles[i].May...) {
-				_, err := e.ownState().Lookup(name)
-				require.NoError(t, err, e.Name)
-			}
-		}
-	}
+	require.Empty(t, slotsHelp(named("one")))
 }
 
 // An axis that a user's module cannot follow has one point, because its rows
