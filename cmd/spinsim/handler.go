@@ -34,6 +34,7 @@ once at its end. It is written in Go (compiled by TinyGo), C, C++, Rust or Assem
   spinsim handler new filter                                a folder with a handler, its test, its packets
   spinsim handler build filter                              compile it to filter/filter.wasm
   spinsim handler inspect filter/filter.wasm                check it as a device does, and show its costs
+  spinsim handler check mine.wasm --for rdma.engine         try it in the place of a library's
   spinsim handler run filter/filter.wasm --hex '01000000'   send it a message and show its actions
   spinsim handler profile count --hex '00*9000'             show its cycles, line by line
 
@@ -41,12 +42,13 @@ Built-in modules, which go by their names: ` + strings.Join(handlers.Names(), ",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(handlerNewCommand(), handlerBuildCommand(), handlerInspectCommand(), handlerRunCommand(), handlerProfileCommand())
+	c.AddCommand(handlerNewCommand(), handlerBuildCommand(), handlerInspectCommand(), handlerCheckCommand(), handlerRunCommand(), handlerProfileCommand())
 	return c
 }
 
 func handlerNewCommand() *cobra.Command {
 	var o scaffold.Options
+	var slot string
 	c := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a folder with a new handler that builds and passes its test",
@@ -61,6 +63,12 @@ built from one, it uses that clone. Otherwise it requires the version of this sp
 				return err
 			}
 			o.Dir = args[0]
+			if c.Flags().Changed("for") {
+				var err error
+				if o.Slot, err = handlers.BuiltinSlot(slot); err != nil {
+					return badInput(fmt.Errorf("--for: %w", err))
+				}
+			}
 			files, err := scaffold.New(o)
 			if err != nil {
 				return badInput(err)
@@ -74,6 +82,7 @@ built from one, it uses that clone. Otherwise it requires the version of this sp
 		},
 	}
 	c.Flags().StringVar((*string)(&o.Lang), "lang", "go", "`LANGUAGE`: "+langNames)
+	c.Flags().StringVar(&slot, "for", "", "`SLOT` where the handlers are to run, such as rdma.engine: in Go, the library's own source to change")
 	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the spinsim repository for the handler: `FOLDER`")
 	return c
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
 )
 
 // TestToolchain runs scripts that need the toolchain of
@@ -44,4 +47,37 @@ func TestToolchainPorting(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	require.NoError(t, err)
 	runDocumented(t, dir, "", clang, commands)
+}
+
+// What handler new makes for a slot, in Go, builds and keeps the slot's contract;
+// in C it builds.
+func TestToolchainSlots(t *testing.T) {
+	spinsim := func(args ...string) (int, string) {
+		var out, errs bytes.Buffer
+		status := run(args, &out, &errs)
+		return status, out.String() + errs.String()
+	}
+	repository, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	for _, slot := range handlers.Slots() {
+		if len(slot.Library.Source()) == 0 { // count_c
+			continue
+		}
+		t.Run(slot.Name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			status, out := spinsim("handler", "new", "mine", "--for", slot.Name, "--spinsim", repository)
+			require.Equal(t, exitOK, status, out)
+			status, out = spinsim("handler", "build", "mine", "-o", "mine.wasm")
+			require.Equal(t, exitOK, status, out)
+			status, out = spinsim("handler", "check", "mine.wasm", "--for", slot.Name)
+			tried := !strings.Contains(out, "no experiment of this program has a smoke point with it")
+			require.Equal(t, tried, status == exitOK, out)
+			status, out = spinsim("handler", "new", "inc", "--for", slot.Name, "--lang", "c")
+			require.Equal(t, exitOK, status, out)
+			status, out = spinsim("handler", "build", "inc")
+			require.Equal(t, exitOK, status, out)
+			status, out = spinsim("handler", "check", "inc/inc.wasm", "--for", slot.Name)
+			require.Equal(t, tried, status != exitInput, out) // the header has the state of the contract
+		})
+	}
 }

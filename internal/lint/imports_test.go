@@ -96,7 +96,7 @@ var table = map[string]policy{
 	"internal/identify":  {rooms: []string{"ledger"}, modules: []string{"gonum.org/v1/gonum/mat"}},
 	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page", "ledger"}},
 	"internal/build":     {rooms: []string{"spin", "internal/manifest"}, modules: []string{"github.com/tetratelabs/wazero"}},
-	"internal/scaffold":  {rooms: []string{"internal/build"}},
+	"internal/scaffold":  {rooms: []string{"handlers", "internal/build"}},
 	"internal/site":      {modules: []string{"github.com/yuin/goldmark"}},
 	"cmd":                {rooms: anything, modules: anything},
 	"examples":           {rooms: anything},

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/spin"
@@ -27,6 +28,8 @@ type Options struct {
 	Dir     string     // new folder; its last part is the name of the handler
 	Lang    build.Lang // one of build.Langs, build.Auto: build.TinyGo
 	Replace string     // clone of spinsim for a handler in Go; "": found as described at New
+	// Slot is where the handlers are to run; nil: in a match entry of their own.
+	Slot *handlers.Slot
 }
 
 //go:embed templates
@@ -81,7 +84,11 @@ func New(o Options) ([]string, error) {
 			return nil, err
 		}
 	}
-	files, err := render(o.Lang, v)
+	made := func() (map[string][]byte, error) { return render(o.Lang, v) }
+	if o.Slot != nil {
+		made = func() (map[string][]byte, error) { return forSlot(o, v) }
+	}
+	files, err := made()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,104 @@
+package experiment
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// The module of a library conforms to each of its slots, and each slot of each
+// experiment is tried.
+func TestLibrariesConform(t *testing.T) {
+	reached := make(map[string]map[*handlers.Slot]bool)
+	for _, slot := range usedSlots() {
+		own := handlers.New("mine.wasm", slot.Library.Wasm)
+		err := Conform(t.Context(), slot, own, sim.Limits{}, func(x *Trial) {
+			require.NoError(t, x.Err, "%s in %s", slot.Name, x.Point)
+			name := x.Experiment
+			if reached[name] == nil {
+				reached[name] = make(map[*handlers.Slot]bool)
+			}
+			reached[name][slot] = true
+		})
+		require.NoError(t, err)
+	}
+	for _, e := range All() {
+		for _, slot := range slotsOf(e) {
+			require.True(t, reached[e.Name][slot], "no smoke point of %s has slot %s", e.Name, slot.Name)
+		}
+	}
+}
+
+// usedSlots lists the slots of all experiments.
+func usedSlots() (list []*handlers.Slot) {
+	seen := make(map[*handlers.Slot]bool)
+	for _, e := range All() {
+		for _, slot := range slotsOf(e) {
+			if !seen[slot] {
+				seen[slot] = true
+				list = append(list, slot)
+			}
+		}
+	}
+	return list
+}
+
+// Handlers that do nothing keep to no contract, but for those that need not do
+// anything, and the trial says so: it does not show a wrong table.
+func TestIdleHandlersDoNotConform(t *testing.T) {
+	var harmless []string
+	for _, slot := range usedSlots() {
+		idle := handlers.New("idle.wasm", idling(t, slot))
+		passed, failed := 0, 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := Conform(ctx, slot, idle, sim.Limits{Events: 1_000_000}, func(x *Trial) {
+			if x.Err == nil {
+				passed++
+				return
+			}
+			failed++
+			require.ErrorContains(t, x.Err, slot.Name)
+		})
+		cancel()
+		require.NoError(t, err)
+		t.Logf("%s: %d passed, %d failed", slot.Name, passed, failed)
+		if failed == 0 {
+			harmless = append(harmless, slot.Name)
+		}
+	}
+	// No experiment compares what these do to the memory of their node.
+	require.Equal(t, []string{"work.target", "rules.target", "empty.handler", "ping_pong.handler", "copy_to_host.handler", "filtering.handler", "aggregate.handler"}, harmless)
+}
+
+// idling is a module with the handlers of a slot, which do nothing. They have
+// the library's manifest.
+func idling(t *testing.T, slot *handlers.Slot) []byte {
+	t.Helper()
+	section := func(id byte, content []byte) []byte {
+		return append(binary.AppendUvarint([]byte{id}, uint64(len(content))), content...)
+	}
+	exports := append([]byte{byte(len(slot.Handlers) + 1)}, "\x06memory\x02\x00"...)
+	funcs, codes := []byte{byte(len(slot.Handlers))}, []byte{byte(len(slot.Handlers))}
+	for i, name := range slot.Handlers {
+		exports = append(append(append(exports, byte(len(name))), name...), 0, byte(i))
+		funcs = append(funcs, 0)
+		codes = append(codes, 4, 0, 0x41, 0, 0x0B) // i32.const 0
+	}
+	wasm := []byte("\x00asm\x01\x00\x00\x00")
+	for _, part := range [][]byte{section(1, []byte("\x01\x60\x02\x7f\x7f\x01\x7f")), section(3, funcs), section(5, []byte{1, 0, 1}), section(7, exports), section(10, codes)} {
+		wasm = append(wasm, part...)
+	}
+	m := *slot.Library.Manifest()
+	m.Handlers = slices.DeleteFunc(slices.Clone(m.Handlers), func(h manifest.Handler) bool { return !slices.Contains(slot.Handlers, h.Export) })
+	wasm, err := manifest.Write(wasm, &m)
+	require.NoError(t, err)
+	return wasm
+}

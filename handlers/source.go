@@ -1,0 +1,30 @@
+package handlers
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed */guest/*.go
+var guests embed.FS
+
+// Source returns the files of a built-in library's module, in Go, by their
+// names, without tests. Empty: the module has another source.
+func (l *Library) Source() map[string][]byte {
+	files := make(map[string][]byte)
+	names, err := fs.Glob(guests, path.Join(l.Name, "guest", "*.go"))
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if b, err := guests.ReadFile(name); err == nil {
+			files[path.Base(name)] = b
+		}
+	}
+	return files
+}
