@@ -48,6 +48,9 @@ const (
 	OpMessageMemory
 	OpDMAFAddTyped
 	OpDMAFAddTypedNB
+	OpNow
+	OpTimerAt
+	OpExpiries
 	OpRuntimeBegin
 	OpRuntimeEnd
 	NumOps
@@ -143,11 +146,12 @@ type Action struct {
 	Len uint32
 	// compare (cas, dma_cas); increment (fadd, dma_fadd); operand (atomic32);
 	// value (host_write); value to wait against (wait32); cluster (scratchpad);
-	// success (ct_set, ct_inc); delay in ns (timer); status (ack); handle
-	// (dma_test, dma_wait, timer_cancel); bytes before the line was cut (log)
+	// success (ct_set, ct_inc); delay in ns (timer); time in ps (timer_at);
+	// status (ack); handle (dma_test, dma_wait, timer_cancel); bytes before the
+	// line was cut (log)
 	A uint64
 	// swap (cas, dma_cas); compare (atomic32); failure (ct_set, ct_inc);
-	// datatype (dma_fadd_typed)
+	// datatype (dma_fadd_typed); period in ps (timer_at)
 	B    uint64
 	CT   uint32 // counter handle
 	Desc Operation

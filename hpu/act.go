@@ -138,7 +138,7 @@ func (c *Context) pay(a *Action) bool {
 	switch a.Op {
 	case OpLog:
 		effort += int64(a.Len)
-	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer:
+	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer, OpTimerAt:
 		effort = messageEffort + int64(a.Desc.Length+uint64(a.Desc.UserHdrLen))/movedBytes
 	case OpPutFromHost, OpGetFromHost, OpAtomicFromHost:
 		effort = messageEffort
@@ -255,6 +255,9 @@ func (c *Context) decode(a *Action, args []uint64) bool {
 	case OpTimer:
 		a.A = args[0]
 		return c.operation(a, uint32(args[1]))
+	case OpTimerAt:
+		a.A, a.B = args[0], args[1]
+		return c.operation(a, uint32(args[2]))
 	case OpPutFromHost, OpPutFromDevice, OpGetFromHost, OpGetFromDevice, OpAtomicFromHost, OpAtomicFromDevice, OpToSelf:
 		return c.operation(a, uint32(args[0]))
 	}
@@ -270,7 +273,7 @@ func (c *Context) operation(a *Action, addr uint32) bool {
 	a.Desc.decode(c.program.mem[addr : addr+OperationSize])
 	d := &a.Desc
 	switch a.Op {
-	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer:
+	case OpPutFromDevice, OpGetFromDevice, OpAtomicFromDevice, OpToSelf, OpTimer, OpTimerAt:
 		if !c.within(a.Op, "op.local", d.Local, d.Length) {
 			return false
 		}

@@ -56,6 +56,9 @@ func TestImportsPay(t *testing.T) {
 		{OpPutFromDevice, []int64{0}, 300 + 2*bytesOf/64}, // payload and user header
 		{OpGetFromDevice, []int64{0}, 300 + 2*bytesOf/64},
 		{OpTimer, []int64{0, 0}, 300 + 2*bytesOf/64},
+		{OpTimerAt, []int64{0, 0, 0}, 300 + 2*bytesOf/64},
+		{OpNow, nil, 100},
+		{OpExpiries, nil, 100},
 		{OpPutFromHost, []int64{0}, 300}, // the NIC reads host memory in its own time
 		{OpCTInc, []int64{0, 0, 0}, 100},
 		{OpYield, nil, 100},

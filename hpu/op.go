@@ -55,6 +55,9 @@ var opTable = [NumOps]opInfo{
 	OpMessageMemory:    {"message_memory", "", "I", false},
 	OpDMAFAddTyped:     {"dma_fadd_typed", "iIiIi", "i", true},
 	OpDMAFAddTypedNB:   {"dma_fadd_typed_nb", "iIiIi", "i", false},
+	OpNow:              {"now", "", "I", false},
+	OpTimerAt:          {"timer_at", "IIi", "i", false},
+	OpExpiries:         {"expiries", "", "I", false},
 	OpRuntimeBegin:     {"runtime_begin", "", "", false},
 	OpRuntimeEnd:       {"runtime_end", "", "", false},
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The arguments of posted and immediate writes and of wait32 reach the device as docs/abi.md says.
+// The arguments of posted and immediate writes, of wait32 and of calls about
+// time reach the device as docs/abi.md says.
 func TestPostedActions(t *testing.T) {
 	const addr, odd = 0x1000, 0x1003
 	onEngines(t, func(t *testing.T, e Engine) {
@@ -21,6 +22,9 @@ func TestPostedActions(t *testing.T) {
 			{[]int64{3}, Action{Op: OpScratchpad, A: 3}},
 			{nil, Action{Op: OpFlowID}},
 			{nil, Action{Op: OpMessageMemory}},
+			{nil, Action{Op: OpNow}},
+			{nil, Action{Op: OpExpiries}},
+			{[]int64{1 << 40, 1 << 41, odd}, Action{Op: OpTimerAt, A: 1 << 40, B: 1 << 41}},
 		} {
 			var got Action
 			dev := &testDevice{act: func(_ *Context, a *Action) (int64, bool) {
@@ -29,7 +33,7 @@ func TestPostedActions(t *testing.T) {
 			}}
 			p := programOn(t, e, acting(w.want.Op, w.args...), testSpec(), dev)
 			c := p.Context(0)
-			require.Equal(t, Done, c.Start(handler(t, p, "h"), c.ArgsAddr(), 0, 200))
+			require.Equal(t, Done, c.Start(handler(t, p, "h"), c.ArgsAddr(), 0, 400))
 			require.Positive(t, got.Cycles)
 			got.Cycles = 0
 			require.Equal(t, w.want, got)
@@ -41,6 +45,7 @@ func TestPostedActions(t *testing.T) {
 		}{
 			{OpDMAToHostPosted, []int64{0, 0, -8, 16}, TrapOutOfBounds},
 			{OpWait32, []int64{odd, 0}, TrapMisaligned},
+			{OpTimerAt, []int64{0, 0, -8}, TrapOutOfBounds},
 			{OpWait32, []int64{-4, 0}, TrapOutOfBounds},
 		} {
 			p := programOn(t, e, acting(bad.op, bad.args...), testSpec(), answering)

@@ -36,7 +36,7 @@ type act struct {
 	hostWrites freeList[hostWrite]
 	tells      bool  // contexts what the costs of handlers depend on
 	lost       int64 // actions on counters that were freed before the action's time
-	_          [24]byte
+	_          [16]byte
 }
 
 // resuming lets suspended handlers continue.
@@ -135,6 +135,12 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 		// counter at that time.
 	case hpu.OpCTSet, hpu.OpCTInc, hpu.OpAck:
 		return d.issueCounter(r, a, at), false
+	case hpu.OpNow:
+		return int64(at), false
+	case hpu.OpExpiries:
+		return r.task.in.expiries(), false
+	case hpu.OpTimerAt:
+		return d.timerAt(r, a, at), false
 	case hpu.OpTimerCancel:
 		return d.cancelLater(r, a.A, at), false
 	case hpu.OpLog:

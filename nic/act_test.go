@@ -28,7 +28,8 @@ type actStage struct {
 	inside  int // packets of handlers in it
 	takes   sim.Time
 	left    []departed
-	after   func() // every event
+	expired func(t *timer) // a message of a periodic timer has left
+	after   func()         // every event
 }
 
 // hand is a handler.
@@ -193,6 +194,9 @@ func (x *actStage) start(o *outgoing) {
 		require.True(x.t, o.iface.Port.Read(o.op, 0, data) || len(data) == 0)
 	}
 	x.left = append(x.left, departed{x.now(), o.op.Header.Kind, o.op.Header.MatchBits, data, *o})
+	if t := o.frame.timer; t != nil {
+		x.expired(t)
+	}
 	if o.device {
 		x.inside++
 		x.post(x.now()+x.takes, kindLeaves, 0, nil)

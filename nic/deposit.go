@@ -264,6 +264,9 @@ func (d *deposit) pass(in *inbound, write int) {
 // data.
 func (d *deposit) complete(in *inbound) {
 	in.phase = phaseComplete
+	if t := in.frame.timer; t != nil {
+		t.expiryEnded()
+	}
 	if in.d == nil {
 		d.over(in)
 		return

@@ -69,6 +69,13 @@ func (t *timeline) by(r *run, what any, at sim.Time) {
 	}
 }
 
+// expired notes that a message is an expiry of a periodic timer.
+func (t *timeline) expired(of *timer, op *portals.Op) {
+	if f := t.following(); f != nil {
+		f.asked[op] = asked{f.asked[of].by, f.now()}
+	}
+}
+
 // forget drops the note of a request that does not happen.
 func (t *timeline) forget(what any) {
 	if f := t.following(); f != nil {

@@ -38,6 +38,7 @@ type Frame struct {
 	// bytes
 	At, Whole int
 	cause     uint64 // Cause of its operation
+	timer     *timer // periodic, that it is an expiry of; nil: none
 	Header    portals.Header
 
 	// number of the message on the way from its source to its target, from 1;
@@ -47,7 +48,7 @@ type Frame struct {
 	// of home's slab: the payload, by packet. Data is the bytes of the only one,
 	// or nil. Without pages Data is a buffer of home.
 	pages []*host.Page
-	_     [48]byte
+	_     [40]byte
 }
 
 // Span returns where packet i lies in the payload.
@@ -181,7 +182,7 @@ func (c *Core) frameFor(n, mtu int) *Frame {
 	}
 	f := c.frames.take()
 	f.home = c
-	f.Length, f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause = n, mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0
+	f.Length, f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause, f.timer = n, mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0, nil
 	return f
 }
 

@@ -59,19 +59,28 @@ const noFetch = 1<<64 - 1
 // lets the handler see a wrong argument. The bytes from HPU memory are copied
 // now, because the handler may reuse the buffer.
 func (d *act) issueLater(r *run, act hpu.Op, rec *hpu.Operation, delay uint64, at sim.Time) int64 {
-	d.core.used.Add(used.Command)
-	ho, result := d.handlerOp(r, act, rec)
-	switch {
-	case result != hpu.OK:
+	if delay > uint64(MaxTime/sim.Nanosecond) {
+		return hpu.Invalid
+	}
+	ho, result := d.checked(r, act, rec)
+	if result != hpu.OK {
 		return result
-	case rec.Options&optDatagrams != 0 && (rec.AckReq != 0 || act != hpu.OpPutFromHost && act != hpu.OpPutFromDevice):
-		return hpu.Invalid
-	case delay > uint64(MaxTime/sim.Nanosecond):
-		return hpu.Invalid
-	case commands(act) && d.requests.commands == d.spec.HandlerCommands:
-		return hpu.NoSpace
 	}
 	return d.issueOp(r, act, rec, &ho, at.Later(sim.Time(delay)*sim.Nanosecond))
+}
+
+// checked is the operation of a record, if the handler may issue it.
+func (d *act) checked(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.HandlerOp, result int64) {
+	d.core.used.Add(used.Command)
+	ho, result = d.handlerOp(r, act, rec)
+	switch {
+	case result != hpu.OK:
+	case rec.Options&optDatagrams != 0 && (rec.AckReq != 0 || act != hpu.OpPutFromHost && act != hpu.OpPutFromDevice):
+		result = hpu.Invalid
+	case commands(act) && d.requests.commands == d.spec.HandlerCommands:
+		result = hpu.NoSpace
+	}
+	return ho, result
 }
 
 // issueOp passes an operation through portals and schedules its departure.
@@ -117,8 +126,8 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 		d.requests.commands++
 	}
 	i.datagrams = rec.Options&optDatagrams != 0
-	if act == hpu.OpTimer {
-		t := d.timers.take(i, in.handlers.memory)
+	if act == hpu.OpTimer || act == hpu.OpTimerAt {
+		t := d.timers.take(i, in.handlers.memory, d)
 		t.Init(d.engine, d.id, kindIssue, i)
 		t.Set(at)
 		return t.handle()
@@ -138,10 +147,15 @@ func sends(act hpu.Op, rec *hpu.Operation) bool {
 // the command queue.
 func commands(act hpu.Op) bool {
 	switch act {
-	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
+	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpTimerAt, hpu.OpToSelf:
 		return true
 	}
 	return false
+}
+
+// toSelf reports whether an action is a message to the handler's own process.
+func toSelf(act hpu.Op) bool {
+	return act == hpu.OpToSelf || act == hpu.OpTimer || act == hpu.OpTimerAt
 }
 
 func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.HandlerOp, result int64) {
@@ -151,15 +165,15 @@ func (d *act) handlerOp(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.Hand
 		PT: rec.PTIndex, MatchBits: rec.MatchBits, RemoteOffset: rec.RemoteOffset, UserPtr: rec.UserPtr, HdrData: rec.HdrData,
 		Op: portals.AtomicOp(min(rec.AtomicOp, 0xff)), Type: portals.Datatype(min(rec.Datatype, 0xff)), Length: rec.Length,
 	}
-	if rec.UserHdrLen > 0 && act != hpu.OpPutFromDevice && act != hpu.OpToSelf && act != hpu.OpTimer {
+	if rec.UserHdrLen > 0 && act != hpu.OpPutFromDevice && !toSelf(act) {
 		return ho, hpu.NotSupported
 	}
-	if act != hpu.OpToSelf && act != hpu.OpTimer && !in.iface.NI.Kind().Logical() && rec.TargetNID >= d.nodes {
+	if !toSelf(act) && !in.iface.NI.Kind().Logical() && rec.TargetNID >= d.nodes {
 		return ho, hpu.Invalid // no such node
 	}
 	memory := r.ctx.Program().Present()
 	switch act {
-	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer:
+	case hpu.OpPutFromDevice, hpu.OpToSelf, hpu.OpTimer, hpu.OpTimerAt:
 		if rec.Length+uint64(rec.UserHdrLen) > uint64(d.fabric.MTU) { // before anything is copied
 			return ho, hpu.Invalid
 		}
@@ -252,10 +266,16 @@ func (d *act) issueDue(i *issue) {
 		i.ni.Port.Acknowledge(i.in.d, fail)
 		d.trace.counted(i)
 	case hpu.OpTimerCancel:
-		d.cancel(i.a, i.owner)
+		if t := d.timers.find(i.a, i.owner); t != nil { // it has not expired
+			t.cancel()
+		}
 	default:
-		if i.timer != nil {
-			d.timers.give(i.timer)
+		if t := i.timer; t != nil {
+			if t.period > 0 {
+				t.expire()
+				return
+			}
+			d.timers.give(t)
 		}
 		if i.in != nil && i.in.underway > 0 {
 			// Store and forward: the data is sent "after the packet is
@@ -265,7 +285,7 @@ func (d *act) issueDue(i *issue) {
 		}
 		o := d.out.prepare(i.ni, i.op, i)
 		o.completes = i.completes
-		o.frame.Self = i.act == hpu.OpToSelf || i.act == hpu.OpTimer
+		o.frame.Self = toSelf(i.act)
 		o.device, o.command = i.device, i.command
 		o.datagrams(i.datagrams)
 		if o.device {

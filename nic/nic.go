@@ -193,10 +193,13 @@ type Stats struct {
 	FirstHandler sim.Time // when the first handler ended; 0: none has
 	LastHandler  sim.Time // when the last one ended
 	// actions of handlers on counters that were freed before the action's time
-	LostActions   int64
-	FlowControl   int64 // messages that triggered flow control
-	Retransmitted int64 // packets that a reliable transport has sent again
-	Duplicates    int64 // packets that reached a reliable transport twice
+	LostActions int64
+	// expiries of periodic timers that found the message of an earlier one
+	// still being handled, so that they have no message of their own
+	MissedExpiries int64
+	FlowControl    int64 // messages that triggered flow control
+	Retransmitted  int64 // packets that a reliable transport has sent again
+	Duplicates     int64 // packets that reached a reliable transport twice
 }
 
 // Stats returns the counts.
@@ -205,7 +208,7 @@ func (n *NIC) Stats() Stats {
 		PacketsSent: n.link.sent, PacketsReceived: n.link.arrived,
 		PacketsDropped: n.schedule.dropped + n.match.dropped + n.env.account.dropped + n.transmit.unread, MessagesLost: int64(n.report.Messages()),
 		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, HandlerTime: n.schedule.inside, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
-		LostActions: n.act.lost, FlowControl: n.schedule.triggered,
+		LostActions: n.act.lost, MissedExpiries: n.act.timers.missed, FlowControl: n.schedule.triggered,
 	}
 	if n.reliable != nil {
 		s.Retransmitted, s.Duplicates = n.reliable.again, n.reliable.twice
@@ -250,8 +253,8 @@ func FrameOf(p *fabric.Packet) *Frame {
 	return f
 }
 
-// Waiting reports suspended handlers, handlers that wait for a processor, and
-// entries that wait for another message.
+// Waiting reports suspended handlers, handlers that wait for a processor,
+// periodic timers, and entries that wait for another message.
 func (n *NIC) Waiting(report func(sim.Waiting)) {
 	s := &n.schedule
 	for _, r := range s.runs {
@@ -274,6 +277,14 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 		if k := p.tasks.len(); k > 0 {
 			report(sim.Waiting{
 				Who: fmt.Sprintf("rank %d", n.env.rank), Since: p.tasks.front().in.started, What: fmt.Sprintf("an %s for %d handlers", p.name, k),
+			})
+		}
+	}
+	for _, t := range n.act.timers.all {
+		if t.issue != nil && t.period > 0 {
+			report(sim.Waiting{
+				Who: fmt.Sprintf("rank %d: a periodic timer of %s", n.env.rank, t.owner.name), Since: max(0, t.next-t.period),
+				What: fmt.Sprintf("a handler to cancel it: it expires each %v", t.period),
 			})
 		}
 	}
@@ -302,6 +313,7 @@ func (s *Stats) Add(o *Stats) {
 	}
 	s.LastHandler = max(s.LastHandler, o.LastHandler)
 	s.LostActions += o.LostActions
+	s.MissedExpiries += o.MissedExpiries
 	s.FlowControl += o.FlowControl
 	s.Retransmitted += o.Retransmitted
 	s.Duplicates += o.Duplicates

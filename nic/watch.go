@@ -38,6 +38,7 @@ type HandlerStep struct {
 	Handler string // "header", "payload" or "completion"
 	Message uint64 // the msg_id of the handler's record (docs/abi.md)
 	Packet  int    // in the message, from 0
+	Timer   int    // number of the periodic timer that has sent the message, from 1; 0: none
 	// StepActed: the handler's own time, which may be later than the simulated
 	// time
 	At     sim.Time
@@ -78,6 +79,9 @@ func (w *watch) fill(what StepKind, r *run) *HandlerStep {
 	w.step = HandlerStep{
 		What: what, Rank: int(w.act.rank), Number: r.number, Pool: r.core.pool.name, HPU: int(r.core.number), Context: r.ctx.Index(),
 		Handler: r.task.kind.String(), Message: r.task.in.number, Packet: int(r.task.packet), At: w.act.now(), Cycles: r.ctx.Cycles(),
+	}
+	if t := r.task.in.frame.timer; t != nil {
+		w.step.Timer = int(t.index) + 1
 	}
 	return &w.step
 }

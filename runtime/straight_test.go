@@ -13,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // asked is a call of an import with constants.
@@ -91,6 +92,8 @@ type straightRun struct {
 	setup     func(m *nic.Memory, s *portals.Spin)
 	target    func(p *runtime.Proc, m *nic.Memory) error
 	cfg       func(*runtime.Config)
+	until     sim.Time             // 0: to the end
+	options   portals.EntryOptions // of the entry
 
 	prof   *profile.Profile
 	c      *runtime.Cluster
@@ -141,6 +144,10 @@ func (r *straightRun) run() *straightRun {
 		}
 		return err
 	}))
+	if r.until > 0 {
+		r.err = r.c.RunUntil(r.until)
+		return r
+	}
 	r.err = r.c.Run(context.Background())
 	return r
 }
@@ -176,7 +183,7 @@ func (r *straightRun) install(p *runtime.Proc) error {
 	}
 	r.host = p.Alloc(1 << 16)
 	if _, err := ni.MEAppend(0, &portals.ME{
-		Start: r.host.Addr(), Length: 1 << 16, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut, Spin: spin,
+		Start: r.host.Addr(), Length: 1 << 16, UID: portals.UIDAny, MatchID: portals.AnyID, Options: portals.OptMEOpPut | r.options, Spin: spin,
 	}, portals.PriorityList, 0); err != nil {
 		return err
 	}

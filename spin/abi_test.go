@@ -177,7 +177,7 @@ func documentedImports(t *testing.T) map[string]string {
 		}
 		imports[m[1]] = last
 	}
-	require.Len(t, imports, 44)
+	require.Len(t, imports, 47)
 	return imports
 }
 
@@ -392,12 +392,13 @@ func TestActionsCoverImports(t *testing.T) {
 }
 
 // placeActions returns the actions that write without waiting, that are typed
-// atomics, or that ask about the handler's place.
+// atomics, or that ask about the handler's place and time.
 func placeActions() map[string]func() {
 	var (
 		b   [8]byte
 		w   uint64
 		w32 uint32
+		op  spin.Op
 	)
 	return map[string]func(){
 		"dma_to_host_posted": func() {
@@ -413,6 +414,9 @@ func placeActions() map[string]func() {
 		"runtime_begin":     func() { spin.RuntimeBegin() },
 		"runtime_end":       func() { spin.RuntimeEnd() },
 		"num_clusters":      func() { spin.NumClusters() },
+		"now":               func() { spin.Now() },
+		"timer_at":          func() { spin.TimerAt(0, 0, &op) },
+		"expiries":          func() { spin.Expiries() },
 		"flow_id":           func() { spin.FlowID() },
 		"scratchpad":        func() { spin.Scratchpad(0); spin.ScratchpadOf[uint64](0) },
 		"message_memory":    func() { spin.MessageMemory(); spin.OfMessage[uint64]() },

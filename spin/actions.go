@@ -197,9 +197,26 @@ const MaxTimer = 1_000_000_000
 // is the timer's number, for TimerCancel.
 func Timer(delay uint64, op *Op) Result { return timer(delay, op) }
 
-// TimerCancel cancels a timer of this program at the handler's own time. A
-// timer that expires before that is still delivered. Invalid: there is no such
-// timer.
+// Now returns the handler's own virtual time in picoseconds, the cost of this
+// call included. All nodes have the same clock.
+func Now() uint64 { return now() }
+
+// TimerAt delivers op to this process as a message to self at time at and, if
+// period is not 0, at at + k·period for ever, whatever handlers take. Both are
+// picoseconds, at as [Now] gives it; one that has passed means at once. A
+// message leaves only when the handlers of the timer's message before have
+// ended: [Expiries] tells how many expiries it stands for. Invalid: at is more
+// than a second away, or period is longer, or a periodic op is to complete an
+// entry. A result of 0 or more is the timer's number, for TimerCancel.
+func TimerAt(at, period uint64, op *Op) Result { return timerAt(at, period, op) }
+
+// Expiries returns how many expiries of its periodic timer the message stands
+// for that is being handled: 1, and those that came while the message before
+// was handled. 0: it is no message of a periodic timer.
+func Expiries() uint64 { return expiries() }
+
+// TimerCancel cancels a timer of this program at the handler's own time. What
+// expires before that is still delivered. Invalid: there is no such timer.
 func TimerCancel(timer Result) Result { return timerCancel(timer) }
 
 // ToSelf delivers op to this process as a message, like a put from device that

@@ -112,6 +112,15 @@ func ack(status int32) Result
 //go:wasmimport spin timer
 func timer(delay uint64, op *Op) Result
 
+//go:wasmimport spin now
+func now() uint64
+
+//go:wasmimport spin timer_at
+func timerAt(at, period uint64, op *Op) Result
+
+//go:wasmimport spin expiries
+func expiries() uint64
+
 //go:wasmimport spin to_self
 func toSelf(op *Op) Result
 

@@ -11,7 +11,7 @@ import (
 // never see it.
 type Device interface {
 	// Act performs an action and returns its result. The result has 64 bits for
-	// fadd, cycles, scratchpad and message_memory.
+	// fadd, cycles, now, expiries, scratchpad and message_memory.
 	Act(a *Action) int64
 	// Address gives the n bytes at p an address, always the same for a
 	// variable.
@@ -31,13 +31,13 @@ type Action struct {
 	Word32   *uint32    // atomic32, wait32: the word; dma_fadd_typed: destination of the value found
 	Atomic32 Atomic32   // atomic32: the operation; A is the operand, B the value to compare with
 	Pair     *[2]uint64 // ct_get: where success and failure go
-	// compare; increment; success; delay, ns; status; value of host_write; the
-	// value that wait32 expects; cluster
+	// compare; increment; success; delay, ns; time, ps; status; value of
+	// host_write; the value that wait32 expects; cluster
 	A       uint64
-	B       uint64  // swap; failure
+	B       uint64  // swap; failure; period, ps
 	Counter Counter // of ct_get, ct_set, ct_inc
 	Handle  Handle  // of dma_test, dma_wait, timer_cancel
-	Op      *Op     // of puts, gets, atomics, timer, to_self
+	Op      *Op     // of puts, gets, atomics, timer, timer_at, to_self
 }
 
 var (
@@ -152,6 +152,14 @@ func ctInc(c Counter, success, failure uint64) Result {
 func ack(status int32) Result { return act(&Action{Name: "ack", A: uint64(uint32(status))}) }
 
 func timer(delay uint64, op *Op) Result { return act(&Action{Name: "timer", A: delay, Op: op}) }
+
+func now() uint64 { return uint64(device().Act(&Action{Name: "now"})) }
+
+func timerAt(at, period uint64, op *Op) Result {
+	return act(&Action{Name: "timer_at", A: at, B: period, Op: op})
+}
+
+func expiries() uint64 { return uint64(device().Act(&Action{Name: "expiries"})) }
 
 func timerCancel(t Result) Result { return act(&Action{Name: "timer_cancel", Handle: Handle(t)}) }
 

@@ -163,6 +163,12 @@ export declare function ack(status: i32): i32;
 export declare function timer(delay_ns: u64, op: usize): i32;
 @external("spin", "to_self")
 export declare function to_self(op: usize): i32;
+@external("spin", "now")
+export declare function now(): u64;
+@external("spin", "timer_at")
+export declare function timer_at(at_ps: u64, period_ps: u64, op: usize): i32;
+@external("spin", "expiries")
+export declare function expiries(): u64;
 @external("spin", "timer_cancel")
 export declare function timer_cancel(handle: i32): i32;
 @external("spin", "atomic32")

@@ -145,6 +145,9 @@ extern "C" {
     pub fn ack(status: i32) -> i32;
     pub fn timer(delay_ns: u64, op: *const Operation) -> i32;
     pub fn to_self(op: *const Operation) -> i32;
+    pub fn now() -> u64;
+    pub fn timer_at(at_ps: u64, period_ps: u64, op: *const Operation) -> i32;
+    pub fn expiries() -> u64;
     pub fn timer_cancel(handle: i32) -> i32;
     pub fn atomic32(operation: u32, addr: *mut u32, operand: u32, compare: u32) -> i32;
     pub fn dma_to_host_posted(space: u32, offset: u64, local: *const u8, len: u32) -> i32;

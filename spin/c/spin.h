@@ -333,6 +333,9 @@ SPIN_IMPORT(ct_set) int32_t spin_ct_set(uint32_t ct, uint64_t success, uint64_t 
 SPIN_IMPORT(ct_inc) int32_t spin_ct_inc(uint32_t ct, uint64_t success, uint64_t failure);
 SPIN_IMPORT(ack) int32_t spin_ack(int32_t status);
 SPIN_IMPORT(timer) int32_t spin_timer(uint64_t delay_ns, const ptl_op_t *op);
+SPIN_IMPORT(now) int64_t spin_now(void);
+SPIN_IMPORT(timer_at) int32_t spin_timer_at(uint64_t at_ps, uint64_t period_ps, const ptl_op_t *op);
+SPIN_IMPORT(expiries) int64_t spin_expiries(void);
 SPIN_IMPORT(to_self) int32_t spin_to_self(const ptl_op_t *op);
 SPIN_IMPORT(timer_cancel) int32_t spin_timer_cancel(int32_t handle);
 SPIN_SUSPENDS(int32_t, atomic32, (uint32_t operation, volatile uint32_t *addr, uint32_t operand, uint32_t compare), (operation, addr, operand, compare))
@@ -530,6 +533,27 @@ static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t lengt
 	op.atomic_op = operation;
 	op.datatype = datatype;
 	return spin_atomic_from_device(&op);
+}
+
+/* Time, in picoseconds. A timer's message comes at a time of PtlHandlerNow and, with a period, at each period after it;
+ * PtlHandlerExpiries says how many of them it stands for. The result, if not negative, is for spin_timer_cancel. */
+static inline uint64_t PtlHandlerNow(void)
+{
+	return (uint64_t)spin_now();
+}
+
+static inline int PtlHandlerTimerAt(uint64_t at, uint64_t period, const void *local, ptl_size_t length, ptl_pt_index_t pt_index,
+				    ptl_match_bits_t match_bits, ptl_hdr_data_t hdr_data)
+{
+	ptl_process_t self = {0};
+	ptl_op_t op = spin_op(length, PTL_NO_ACK_REQ, self, pt_index, match_bits, 0, 0, hdr_data);
+	op.local = (uint32_t)(uintptr_t)local;
+	return spin_timer_at(at, period, &op);
+}
+
+static inline uint64_t PtlHandlerExpiries(void)
+{
+	return (uint64_t)spin_expiries();
 }
 
 /* Counters. */

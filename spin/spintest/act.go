@@ -213,6 +213,10 @@ func (d *Device) local(a *spin.Action) (int64, []byte) {
 		return int64(d.config.HPUs), nil
 	case "my_hpu":
 		return int64(d.HPU), nil
+	case "now":
+		return int64(d.Now), nil
+	case "expiries":
+		return int64(d.Expiries), nil
 	case "cycles":
 		return int64(len(d.Calls)), nil // it grows, like cycles
 	case "log":
@@ -252,10 +256,10 @@ func (d *Device) count(a *spin.Action) spin.Result {
 	return spin.OK
 }
 
-// operation performs a put, get, atomic, timer or message to self.
+// operation performs a put, get, atomic, timer, timer_at or message to self.
 func (d *Device) operation(a *spin.Action, c *Call) (int64, []byte) {
 	op := &c.Op
-	if op.UserHdrLen > 0 && a.Name != "put_from_device" && a.Name != "timer" && a.Name != "to_self" {
+	if op.UserHdrLen > 0 && a.Name != "put_from_device" && !strings.HasPrefix(a.Name, "timer") && a.Name != "to_self" {
 		return int64(spin.NotSupported), nil
 	}
 	if strings.HasSuffix(a.Name, "_from_host") {
@@ -289,7 +293,7 @@ func (d *Device) operation(a *spin.Action, c *Call) (int64, []byte) {
 		return int64(spin.Invalid), nil
 	}
 	c.Data = bytes.Clone(local)
-	if a.Name == "timer" {
+	if strings.HasPrefix(a.Name, "timer") {
 		d.timers++
 		return int64(d.timers - 1), nil
 	}

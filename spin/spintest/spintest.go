@@ -55,7 +55,7 @@ type Call struct {
 	A, B    uint64 // as in spin.Action
 	Counter spin.Counter
 	Handle  spin.Handle
-	Op      spin.Op // of puts, gets, atomics, timer, to_self
+	Op      spin.Op // of puts, gets, atomics, timer, timer_at, to_self
 	UserHdr []byte  // of Op, at the time of the call
 	Data    []byte  // the bytes that were sent, written, read or logged
 }
@@ -73,6 +73,8 @@ type Device struct {
 	Absent   func(space spin.Space, offset, n uint64, write bool) bool
 	Counters map[spin.Counter]*Count
 	HPU      int    // the HPU of the next handler
+	Now      uint64 // what now returns, picoseconds
+	Expiries uint64 // what expiries returns
 	Calls    []Call // all actions so far
 	// Remote returns the data for a get or a fetching atomic; nil: zeros.
 	Remote func(c *Call) []byte
