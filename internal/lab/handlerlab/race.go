@@ -96,6 +96,8 @@ type processor struct {
 //     come before the completion handler.
 //   - A message that a handler sends to its own process comes after the earlier
 //     work of that handler.
+//   - A periodic timer sends no message before the handlers of the one before
+//     have ended.
 //   - The memory or the number of a message goes to the next message when the
 //     first has ended.
 //   - Atomics order if they use the same word of HPU memory, any word of host
@@ -118,6 +120,7 @@ type races struct {
 	counters map[uint32]clock
 	host     clock
 	self     clock              // messages to the same process
+	timers   map[int]clock      // messages of periodic timers, by the timer
 	lent     map[[2]int64]*lent // by import and its result
 	cores    map[processor]clock
 	// the module asks for the processor's number, so it may keep data per processor
@@ -135,7 +138,7 @@ func newRaces(r *recorder) *races {
 	return &races{
 		rec: r, handlers: make([]racing, 1), running: map[int]*raceHandler{}, messages: map[uint64]*[3]clock{}, words: map[uint32]clock{},
 		sync: map[uint32]uint64{}, counters: map[uint32]clock{}, history: map[uint32]*word{}, most: cmp.Or(r.x.history, mostHistory), found: map[[4]int]*RaceReport{}, cores: map[processor]clock{},
-		lent: map[[2]int64]*lent{},
+		lent: map[[2]int64]*lent{}, timers: map[int]clock{},
 	}
 }
 
@@ -207,6 +210,11 @@ func (d *races) step(s *nic.HandlerStep) {
 			d.serial(h, s, true)
 			of, _ := d.message(s.Message)
 			d.join(&of[slices.Index(Kinds[:], s.Handler)], h.seen)
+			if s.Timer > 0 {
+				c := d.timers[s.Timer]
+				d.join(&c, h.seen)
+				d.timers[s.Timer] = c
+			}
 			for _, l := range h.lent {
 				d.join(&l.now, h.seen)
 			}
@@ -262,6 +270,7 @@ func (d *races) began(s *nic.HandlerStep) {
 	of, isNew := d.message(s.Message)
 	if isNew && number == 0 {
 		d.join(&of[0], d.self)
+		d.join(&of[0], d.timers[s.Timer])
 	}
 	for _, before := range of[:slices.Index(Kinds[:], s.Handler)] {
 		d.join(&h.seen, before)
@@ -297,7 +306,7 @@ func (d *races) order(h *raceHandler, op hpu.Op, a *hpu.Action) {
 		c := d.counters[a.CT]
 		both(&c)
 		d.counters[a.CT] = c
-	case hpu.OpToSelf, hpu.OpTimer, hpu.OpPutFromDevice, hpu.OpPutFromHost, hpu.OpAtomicFromDevice, hpu.OpAtomicFromHost, hpu.OpGetFromDevice, hpu.OpGetFromHost:
+	case hpu.OpToSelf, hpu.OpTimer, hpu.OpTimerAt, hpu.OpPutFromDevice, hpu.OpPutFromHost, hpu.OpAtomicFromDevice, hpu.OpAtomicFromHost, hpu.OpGetFromDevice, hpu.OpGetFromHost:
 		d.join(&d.self, h.seen)
 		d.tick(h)
 	}
@@ -349,7 +358,7 @@ func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 		store = true
 	case hpu.OpDMACAS, hpu.OpDMACASNB, hpu.OpDMAFAdd, hpu.OpDMAFAddNB:
 		n, store = 8, true
-	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer:
+	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer, hpu.OpTimerAt:
 		addr, n = a.Desc.Local, a.Desc.Length
 	case hpu.OpGetFromDevice:
 		addr, n, store = a.Desc.Local, a.Desc.Length, true

@@ -118,6 +118,7 @@ func (d *races) forget(n int) {
 	cutAll(d.words, cut)
 	cutAll(d.counters, cut)
 	cutAll(d.cores, cut)
+	cutAll(d.timers, cut)
 	for id, of := range d.messages { //lint:maporder each on its own
 		for i := range of {
 			cut(&of[i])

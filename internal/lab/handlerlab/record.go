@@ -226,8 +226,11 @@ func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 		return
 	case hpu.OpLog, hpu.OpYield, hpu.OpWait32:
 		return
-	case hpu.OpFlowID:
+	case hpu.OpFlowID, hpu.OpExpiries:
 		a.Answer = fmt.Sprint(s.Result)
+		return
+	case hpu.OpNow:
+		a.Answer = fmt.Sprintf("%d ps", s.Result)
 		return
 	case hpu.OpScratchpad, hpu.OpMessageMemory:
 		if a.Answer = "none"; s.Result != 0 {
@@ -243,6 +246,8 @@ func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 	switch s.Op {
 	case hpu.OpDMAToHostNB, hpu.OpDMAFromHostNB, hpu.OpDMACASNB, hpu.OpDMAFAddNB, hpu.OpDMAFAddTypedNB, hpu.OpHostWriteNB:
 		a.handle = int(s.Result)
+		a.Answer = fmt.Sprintf("handle %d", s.Result)
+	case hpu.OpTimerAt:
 		a.Answer = fmt.Sprintf("handle %d", s.Result)
 	case hpu.OpCAS, hpu.OpDMACAS:
 		a.Answer = [2]string{"not equal", "swapped"}[s.Result&1]
@@ -303,7 +308,7 @@ func (r *recorder) sentBytes(a *hpu.Action, memory []byte) string {
 	from, n := a.Local, uint64(a.Len)
 	switch a.Op {
 	case hpu.OpDMAToHost, hpu.OpDMAToHostNB, hpu.OpDMAToHostPosted:
-	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer:
+	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice, hpu.OpToSelf, hpu.OpTimer, hpu.OpTimerAt:
 		from, n = a.Desc.Local, a.Desc.Length
 	default:
 		return ""
@@ -353,7 +358,7 @@ func (r *recorder) describe(a *hpu.Action, memory []byte) string {
 		return fmt.Sprintf("%s to be another than %#x", r.where(a.Local), a.A)
 	case hpu.OpScratchpad:
 		return fmt.Sprintf("cluster %d", a.A)
-	case hpu.OpYield, hpu.OpFlowID, hpu.OpMessageMemory:
+	case hpu.OpYield, hpu.OpFlowID, hpu.OpMessageMemory, hpu.OpNow, hpu.OpExpiries:
 		return ""
 	}
 	return r.operation(a)
@@ -403,6 +408,10 @@ func (r *recorder) operation(a *hpu.Action) string {
 	switch a.Op {
 	case hpu.OpTimer:
 		to = fmt.Sprintf("itself in %d ns", a.A)
+	case hpu.OpTimerAt:
+		if to = fmt.Sprintf("itself at %d ps", a.A); a.B > 0 {
+			to += fmt.Sprintf(" and each %d ps after", a.B)
+		}
 	case hpu.OpToSelf:
 		to = "itself"
 	}

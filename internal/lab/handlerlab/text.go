@@ -63,6 +63,9 @@ func (x *trial) report(end error) *Report {
 	if n := x.cluster.Node(x.Node).Stats().LostActions; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
 	}
+	if n := x.cluster.Node(x.Node).Stats().MissedExpiries; n > 0 {
+		rep.Notes = append(rep.Notes, fmt.Sprintf("periodic timers expired %s while the message of an earlier time was still being handled", plural(int(n), "time")))
+	}
 	if r.unlogged > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", plural(r.unlogged, "line"), lab.MaxLogBytes))
 	}
