@@ -79,6 +79,7 @@ type Options struct {
 	// this package's own
 	Include  []string
 	Define   []string  // C: NAME or NAME=VALUE
+	Sources  []string  // C, C++: files to compile, relative to the folder; nil: all of the folder's
 	Warnings io.Writer // receives the compilers' warnings; nil: nothing
 	// Strip leaves out the source lines of the code. Then equal sources give
 	// equal bytes anywhere. Without Strip, the module also holds the paths of
@@ -129,8 +130,8 @@ func (o *Options) Build(dir, out string) error {
 // module compiles a handler and adds its manifest.
 func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error) {
 	var err error
-	if lang != C && lang != Cpp && len(o.Include)+len(o.Define) > 0 {
-		return nil, errors.New("folders of headers and definitions are for C and C++")
+	if lang != C && lang != Cpp && len(o.Include)+len(o.Define)+len(o.Sources) > 0 {
+		return nil, errors.New("folders of headers, definitions and lists of files are for C and C++")
 	}
 	switch lang {
 	case TinyGo:
@@ -155,7 +156,15 @@ func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return withManifest(module, dir, filepath.Join(tmp, cFolder), lang, compiled)
+	return o.withManifest(module, dir, filepath.Join(tmp, cFolder), lang, compiled)
+}
+
+// sources lists the files of a handler.
+func (o *Options) sources(dir string, lang Lang) ([]string, error) {
+	if o.Sources != nil {
+		return o.Sources, nil
+	}
+	return sourcesOf(dir, lang)
 }
 
 // warn passes on a compiler's messages about a source that it has accepted.

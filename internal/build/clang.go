@@ -44,7 +44,7 @@ func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
 	if err != nil {
 		return err
 	}
-	sources, err := sourcesOf(dir, lang)
+	sources, err := o.sources(dir, lang)
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,17 @@ const fieldTag = "spin:"
 
 // describeC makes the manifest of a handler in C. It uses debug, the module
 // with debugging information, and the comments of the sources.
-func describeC(dir, library string, lang Lang, debug []byte, exports []export) (*manifest.Manifest, error) {
+func (o *Options) describeC(dir, library string, lang Lang, debug []byte, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{
 		dir: dir, library: library, lang: lang, comments: make(map[string]*comments), functions: make(map[string]*manifest.Handler),
 		states: make(map[string]*manifest.State), named: make(map[dwarf.Offset]string),
 	}
 	m := &described{}
-	if err := src.directives(m); err != nil {
+	sources, err := o.sources(dir, lang)
+	if err != nil {
+		return nil, err
+	}
+	if err := src.directives(m, sources); err != nil {
 		return nil, err
 	}
 	wanted := make(map[string]bool)
@@ -49,7 +53,7 @@ func describeC(dir, library string, lang Lang, debug []byte, exports []export) (
 			found[e.name] = &h
 		}
 	}
-	err := m.arrange(exports, found, src.states)
+	err = m.arrange(exports, found, src.states)
 	if lang != C && err == nil {
 		err = annotateAll(&m.Manifest, dir, lang)
 	}
@@ -69,13 +73,8 @@ type cSource struct {
 	named     map[dwarf.Offset]string // names of states
 }
 
-// directives reads the description and the directives of the sources in the
-// folder.
-func (s *cSource) directives(m *described) error {
-	sources, err := sourcesOf(s.dir, s.lang)
-	if err != nil {
-		return err
-	}
+// directives reads the description and the directives of the sources.
+func (s *cSource) directives(m *described, sources []string) error {
 	for _, name := range sources {
 		text, err := os.ReadFile(filepath.Join(s.dir, name))
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 // withManifest adds a manifest to a compiled module. debug is the same module of a
 // handler in C with debugging information, library the folder of this package's
 // C library. A module without handlers is unchanged.
-func withManifest(module []byte, dir, library string, lang Lang, debug []byte) ([]byte, error) {
+func (o *Options) withManifest(module []byte, dir, library string, lang Lang, debug []byte) ([]byte, error) {
 	exports, err := handlers(module)
 	if err != nil || len(exports) == 0 {
 		return module, err
@@ -17,7 +17,7 @@ func withManifest(module []byte, dir, library string, lang Lang, debug []byte) (
 	var m *manifest.Manifest
 	switch lang {
 	case C, Cpp, Rust:
-		m, err = describeC(dir, library, lang, debug, exports)
+		m, err = o.describeC(dir, library, lang, debug, exports)
 	case AssemblyScript:
 		m, err = describeAssemblyScript(dir, exports)
 	default:

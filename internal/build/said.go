@@ -106,14 +106,14 @@ var asHandler = regexp.MustCompile(`(?m)^export\s+function\s+(\w+)\s*\(\s*\w+\s*
 func describeAssemblyScript(dir string, exports []export) (*manifest.Manifest, error) {
 	src := &cSource{dir: dir, lang: AssemblyScript}
 	m := &described{}
-	if err := src.directives(m); err != nil {
-		return nil, err
-	}
-	structs, err := saidOf(dir, AssemblyScript)
+	names, err := sourcesOf(dir, AssemblyScript)
 	if err != nil {
 		return nil, err
 	}
-	names, err := sourcesOf(dir, AssemblyScript)
+	if err := src.directives(m, names); err != nil {
+		return nil, err
+	}
+	structs, err := saidOf(dir, AssemblyScript)
 	if err != nil {
 		return nil, err
 	}
