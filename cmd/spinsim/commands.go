@@ -14,6 +14,7 @@ func commands(args []string) []command {
 		{"compare", func() *cobra.Command { return compareCommand(args) }},
 		{"osu", osuCommand},
 		{"handler", handlerCommand},
+		{"port", portCommand},
 		{"advise", adviseCommand},
 		{"run", runCommand},
 		{"scenario", scenarioCommand},

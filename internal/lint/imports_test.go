@@ -97,6 +97,7 @@ var table = map[string]policy{
 	"internal/reports":   {rooms: []string{"experiment", "internal/lab", "internal/page", "ledger"}},
 	"internal/build":     {rooms: []string{"spin", "internal/manifest"}, modules: []string{"github.com/tetratelabs/wazero"}},
 	"internal/scaffold":  {rooms: []string{"handlers", "internal/build"}},
+	"internal/port":      {rooms: []string{"inet", "internal/build", "internal/lab"}},
 	"internal/site":      {modules: []string{"github.com/yuin/goldmark"}},
 	"cmd":                {rooms: anything, modules: anything},
 	"examples":           {rooms: anything},
