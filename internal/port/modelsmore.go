@@ -10,7 +10,7 @@ import (
 // not zero.
 const (
 	inputs  = 8
-	samples = 12 // vectors in a packet
+	samples = 24 // vectors in a packet: eight, three times
 )
 
 // learned: one message teaches a perceptron, the next asks it.
@@ -28,7 +28,7 @@ func learned(t *trial) {
 	}
 	var vectors [][]int32
 	for i := range int32(samples) {
-		vectors = append(vectors, []int32{i * 5 % 9, i * 3 % 7, 0, 0, 0, 0, 0, 0})
+		vectors = append(vectors, []int32{2 + i%8, (i + 3) * 5 % 8 / 2, 0, 0, 0, 0, 0, 0})
 	}
 	packet := func(kind uint32, answers []int32) []byte {
 		b := sums([]uint32{kind, samples})
