@@ -449,20 +449,19 @@ func (r *run) install(st *rankState, e *entryPlan, rank int) error {
 // handlers makes the handler part of an entry.
 func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, error) {
 	e := in.plan
+	userHeader, hostBytes, err := r.handlerMemory(e, rank)
+	if err != nil {
+		return nil, err
+	}
 	if e.shares != nil {
-		var err error
 		if in.made, err = e.handlers.Share(st.entries[e.shares.Name].made); err != nil {
 			return nil, err
 		}
-		in.memory = in.made.HPU
+		in.memory, in.made.UserHeader, in.made.Spin.UserHdrLen = in.made.HPU, userHeader, uint64(userHeader)
 		in.made.Spin.Stamp, err = e.stamp(r.on(rank))
 		return in.made.Spin, err
 	}
 	size, initial, err := r.state(e, rank)
-	if err != nil {
-		return nil, err
-	}
-	userHeader, hostBytes, err := r.handlerMemory(e, rank)
 	if err != nil {
 		return nil, err
 	}
