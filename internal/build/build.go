@@ -79,7 +79,8 @@ type Options struct {
 	// this package's own
 	Include  []string
 	Define   []string  // C: NAME or NAME=VALUE
-	Sources  []string  // C, C++: files to compile, relative to the folder; nil: all of the folder's
+	Sources  []string  // C, C++: files to compile, relative to the folder; nil: all
+	Sets     []Set     // C: for several entries; nil: one, which Define or the source names
 	Warnings io.Writer // receives the compilers' warnings; nil: nothing
 	// Strip leaves out the source lines of the code. Then equal sources give
 	// equal bytes anywhere. Without Strip, the module also holds the paths of
@@ -130,8 +131,8 @@ func (o *Options) Build(dir, out string) error {
 // module compiles a handler and adds its manifest.
 func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error) {
 	var err error
-	if lang != C && lang != Cpp && len(o.Include)+len(o.Define)+len(o.Sources) > 0 {
-		return nil, errors.New("folders of headers, definitions and lists of files are for C and C++")
+	if lang != C && lang != Cpp && len(o.Include)+len(o.Define)+len(o.Sources)+len(o.Sets) > 0 {
+		return nil, errors.New("folders of headers and definitions are for C and C++")
 	}
 	switch lang {
 	case TinyGo:

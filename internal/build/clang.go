@@ -56,9 +56,13 @@ func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
 	if err != nil {
 		return err
 	}
+	own, sets, err := o.addSets(dir, tmp, sources)
+	if err != nil {
+		return err
+	}
 	args = append(args, "-gdwarf-4", "-fdebug-compilation-dir=.", "-fdebug-prefix-map="+filepath.Join(tmp, cFolder)+"="+libraryName)
 	plus := slices.Concat(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-std=gnu11" }), cppFlags)
-	all := slices.Concat(sources, library.sources)
+	all := slices.Concat(sources, sets, library.sources)
 	if lang == Cpp {
 		all = append(all, library.cpp...)
 	}
@@ -69,6 +73,9 @@ func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
 		with := args
 		if filepath.Ext(source) != ".c" {
 			with = plus
+		}
+		if i < len(sources) {
+			with = slices.Concat(with, own)
 		}
 		object := filepath.Join(tmp, fmt.Sprintf("object%d.o", i))
 		messages, err := run(dir, compiler, slices.Concat(with, []string{"-c", "-o", object, source})...)
@@ -86,7 +93,7 @@ func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
 		if lang == Cpp {
 			with = plus
 		}
-		return fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, with, sources, messages))
+		return fmt.Errorf("%s: %w\n%s%s", compiler, err, messages, callers(dir, compiler, tmp, slices.Concat(with, own), sources, messages))
 	}
 	return nil
 }
