@@ -21,6 +21,7 @@ type trial struct {
 	profile    string   // "": as the toolchain has it
 	set        []string // values of the profile
 	user       int      // bytes of user header
+	after      string   // set on the same memory that gets the message first; "": none
 	tail       bool     // the set has a tail handler
 
 	known      bool    // the rest is what is expected; false: nobody knows

@@ -235,8 +235,11 @@ var paperModels = map[string]model{
 	},
 	"ddtvec":     func(t *trial) { t.wantHost = []piece{{0, payload(t)[:paperArgument]}} },
 	"kvs_insert": acknowledged,
-	"kvs_read":   acknowledged, // no such key
-	"kvs_update": acknowledged,
+	"kvs_read": func(t *trial) { // finds the key; insert's own host memory is zero
+		t.after = "kvs_insert"
+		t.replies = append([]byte{0}, t.host[:len(t.packets[0])]...)
+	},
+	"kvs_update": acknowledged, // no such key
 	"parity_update": func(t *trial) {
 		deposited(t)
 		t.replies = []byte{0}

@@ -78,27 +78,64 @@ func Run(ctx context.Context, root string) (*Report, error) {
 			r.Results = append(r.Results, Result{Name: p.name, Toolchain: p.toolchain, Notes: p.notes, Err: p.err})
 			continue
 		}
-		for i := range p.sets {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			r.add(ctx, p, &p.sets[i])
+		if err := r.bring(ctx, p); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// add brings one set here.
-func (r *Report) add(ctx context.Context, p *program, s *set) {
-	j := &job{name: r.unused(p, s), program: p, set: s, files: make(map[string][]byte), trial: trialOf(p, s)}
-	one := Result{Name: j.name, Toolchain: p.toolchain, Handlers: strings.Join(s.names(), ", "), From: s.from}
-	if s.why != "" {
-		j.note("%s", s.why)
+// bring builds the sets of a program and runs each. Sets with the same
+// definitions share a module. Only ctx ends it with an error.
+func (r *Report) bring(ctx context.Context, p *program) error {
+	var jobs []*job
+	for i := range p.sets {
+		s := &p.sets[i]
+		name := p.name
+		if len(p.sets) > 1 {
+			name += "-" + s.name
+		}
+		for n, first := 2, name; slices.ContainsFunc(jobs, func(o *job) bool { return o.name == name }) || r.Files[name+".yaml"] != nil; n++ {
+			name = first + "-" + strconv.Itoa(n)
+		}
+		j := &job{name: name, program: p, set: s, files: make(map[string][]byte), trial: trialOf(p, s)}
+		if s.why != "" {
+			j.note("%s", s.why)
+		}
+		j.define = j.definitions()
+		jobs = append(jobs, j)
 	}
-	wasm, err := j.build()
+	built := make(map[string]*module)
+	for _, j := range jobs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		m := built[j.kind()]
+		if m == nil {
+			m = p.module(slices.DeleteFunc(slices.Clone(jobs), func(o *job) bool { return o.kind() != j.kind() }))
+			built[j.kind()] = m
+			if m.err == nil {
+				for n, first := 2, m.name; r.Files[m.name] != nil; n++ {
+					m.name = strings.TrimSuffix(first, ".wasm") + "-" + strconv.Itoa(n) + ".wasm"
+				}
+				r.Files[m.name] = m.wasm
+			}
+		}
+		r.add(ctx, j, m)
+	}
+	return nil
+}
+
+// kind is the same for jobs that can share a module.
+func (j *job) kind() string { return fmt.Sprint(j.wantPads != nil, j.define) }
+
+// add runs a set and notes what became of it.
+func (r *Report) add(ctx context.Context, j *job, m *module) {
+	one := Result{Name: j.name, Toolchain: j.program.toolchain, Handlers: strings.Join(j.set.names(), ", "), From: j.set.from}
+	err := m.err
 	if err == nil {
-		one.Built = true
-		j.files[j.name+".wasm"] = wasm
+		one.Built, j.module = true, m
+		j.exports = m.exports[j.name]
 		var text string
 		if text, err = j.scenario(); err == nil {
 			j.files[j.name+".yaml"] = []byte(text)
@@ -109,22 +146,8 @@ func (r *Report) add(ctx context.Context, p *program, s *set) {
 	for name, content := range j.files { //lint:maporder each by itself
 		r.Files[name] = content
 	}
-	one.Notes, one.Err = slices.Concat(p.notes, j.notes), err
+	one.Notes, one.Err = slices.Concat(j.program.notes, m.notes, j.notes), err
 	r.Results = append(r.Results, one)
-}
-
-// unused is a name for the files of a set that no other has.
-func (r *Report) unused(p *program, s *set) string {
-	name := p.name
-	if len(p.sets) > 1 {
-		name += "-" + s.name
-	}
-	for i := 2; ; i++ {
-		if !slices.ContainsFunc(r.Results, func(o Result) bool { return o.Name == name }) {
-			return name
-		}
-		name = strings.TrimSuffix(name, "-"+strconv.Itoa(i-1)) + "-" + strconv.Itoa(i)
-	}
 }
 
 // bodies are the texts of the handlers of a set.
@@ -148,12 +171,6 @@ var (
 // definitions are those that a set needs besides its Makefile's.
 func (j *job) definitions() []string {
 	body, define := j.program.bodies(j.set), append(slices.Clone(j.program.define), j.define...)
-	for i, macro := range []string{"SPIN_HEADER", "SPIN_PAYLOAD", "SPIN_COMPLETION"} {
-		if h := j.set.handlers[i]; h != "" {
-			define = append(define, macro+"="+h)
-			j.exports[i] = string(manifest.Kinds()[i])
-		}
-	}
 	if j.program.toolchain == fpsPIN {
 		define = append(define, "FPSPIN")
 		if strings.Contains(body, "fpspin_host_req") {
@@ -181,7 +198,8 @@ const probe = "scratchpads"
 // probeSource is a handler that writes the sum of all clusters' scratchpads to
 // host memory, word by word. Scratchpads of one cluster lie behind each other if
 // the device has fewer than the handlers believe in.
-const probeSource = `#include <spin.h>
+const probeSource = `#undef export_name // it belongs to no set
+#include <spin.h>
 static uint32_t sum[%[1]d / 4];
 SPIN_NEEDS("scratchpad=(%[1]d)*((%[2]d+clusters-1)/clusters)")
 __attribute__((export_name("%[3]s"))) int32_t show_scratchpads(const ptl_payload_t *p, void *state)
@@ -211,8 +229,37 @@ func clusters(define []string, toolchain string) int {
 	return 4
 }
 
-// build compiles the module of a job.
-func (j *job) build() (wasm []byte, err error) {
+// module is what sets of a program have been built to.
+type module struct {
+	name      string // of its file
+	wasm      []byte
+	described *manifest.Manifest
+	exports   map[string][3]string // by the name of the job
+	jobs      []*job
+	notes     []string
+	err       error
+}
+
+// module builds sets with the same definitions.
+func (p *program) module(jobs []*job) *module {
+	m := &module{name: p.name + ".wasm", jobs: jobs, exports: make(map[string][3]string)}
+	var sets []build.Set
+	for i, j := range jobs {
+		name := j.set.name
+		if slices.ContainsFunc(sets, func(s build.Set) bool { return s.Name == name }) {
+			name = fmt.Sprintf("%s_%d", name, i+1)
+		}
+		s := build.Set{Name: name, Handlers: j.set.handlers}
+		sets, m.exports[j.name] = append(sets, s), s.Exports()
+	}
+	if m.wasm, m.err = m.build(p, jobs[0], sets); m.err == nil {
+		m.described, m.err = manifest.Read(m.wasm)
+	}
+	return m
+}
+
+// build compiles sets, with the definitions of a job.
+func (m *module) build(p *program, j *job, sets []build.Set) (wasm []byte, err error) {
 	tmp, remove, err := file.Scratch("spinsim-port")
 	if err != nil {
 		return nil, err
@@ -221,20 +268,16 @@ func (j *job) build() (wasm []byte, err error) {
 	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
 		return nil, err
 	}
-	p, define := j.program, j.definitions()
-	o := build.Options{Lang: build.C, Strip: true, Define: define, Include: p.include, Sources: slices.Clone(p.files)}
+	o := build.Options{Lang: build.C, Strip: true, Define: j.define, Include: p.include, Sources: slices.Clone(p.files), Sets: sets}
 	dir := p.dir
 	if p.toolchain == paper {
-		if dir, err = j.stage(tmp); err != nil {
+		if dir, err = m.stage(p, tmp); err != nil {
 			return nil, err
-		}
-		if err := j.fieldsOf(); err != nil {
-			j.note("%v: 64 bytes of zero are assumed", err)
 		}
 	}
 	if j.wantPads != nil {
 		name := filepath.Join(tmp, "probe.c")
-		text := fmt.Sprintf(probeSource, scratchpadBytes, clusters(define, p.toolchain), probe)
+		text := fmt.Sprintf(probeSource, scratchpadBytes, clusters(j.define, p.toolchain), probe)
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil { //lint:files scratch of a build
 			return nil, err
 		}
@@ -248,38 +291,37 @@ func (j *job) build() (wasm []byte, err error) {
 	if err := o.Build(dir, out); err != nil {
 		return nil, err
 	}
-	if wasm, err = os.ReadFile(out); err == nil {
-		j.module, err = manifest.Read(wasm)
-	}
-	return wasm, err
+	return os.ReadFile(out)
 }
 
-// fieldsOf reads the fields of the state of a set of the paper's toolchain.
-func (j *job) fieldsOf() (err error) {
+// stateFields reads the fields of the state of a set of the paper's toolchain.
+func (j *job) stateFields() (list []field) {
 	if j.set.state == "" {
 		return nil
 	}
+	var err error
 	for _, s := range j.program.sources {
-		if j.fields, err = s.structure(j.set.state); err == nil {
-			return nil
+		if list, err = s.structure(j.set.state); err == nil {
+			return list
 		}
 	}
-	return err
+	j.note("%v: 64 bytes of zero are assumed", err)
+	return nil
 }
 
 // stage copies a program of the paper's toolchain without the headers that
 // spinsim has in their place, which the compiler would find first.
-func (j *job) stage(tmp string) (string, error) {
+func (m *module) stage(p *program, tmp string) (string, error) {
 	dir := filepath.Join(tmp, "staged")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	names, err := filepath.Glob(filepath.Join(j.program.dir, "*.h"))
+	names, err := filepath.Glob(filepath.Join(p.dir, "*.h"))
 	if err != nil {
 		return "", err
 	}
-	for _, f := range j.program.files {
-		names = append(names, filepath.Join(j.program.dir, f))
+	for _, f := range p.files {
+		names = append(names, filepath.Join(p.dir, f))
 	}
 	for _, from := range names {
 		name := filepath.Base(from)
@@ -287,7 +329,7 @@ func (j *job) stage(tmp string) (string, error) {
 			if err := ours.Close(); err != nil {
 				return "", err
 			}
-			j.note("spinsim's own %s stands for the checkout's", name)
+			m.notes = append(m.notes, fmt.Sprintf("spinsim's own %s stands for the checkout's", name))
 			continue
 		}
 		text, err := file.Read(from, maxSource)
@@ -311,6 +353,9 @@ const (
 func (j *job) run(ctx context.Context) (ran bool, checks int, err error) {
 	name := j.name + ".yaml"
 	plan, err := scenario.Load(name, scenario.Options{Read: func(name string, limit int64) ([]byte, error) {
+		if name == j.module.name {
+			return j.module.wasm, nil
+		}
 		if content, ok := j.files[name]; ok && int64(len(content)) <= limit {
 			return content, nil
 		}

@@ -174,23 +174,23 @@ func TestPackets(t *testing.T) {
 
 // ran runs the trial of a set on a module of internal/pspin, whose handlers
 // compute what published examples compute.
-func ran(t *testing.T, module, toolchain, payload, completion, body string) (j *job, checks int, err error) {
+func ran(t *testing.T, name, toolchain, payload, completion, body string) (j *job, checks int, err error) {
 	t.Helper()
-	wasm, err := os.ReadFile(filepath.Join("..", "pspin", module+".wasm"))
+	wasm, err := os.ReadFile(filepath.Join("..", "pspin", name+".wasm"))
 	require.NoError(t, err)
 	p := &program{toolchain: toolchain, sources: []*source{{handlers: []function{{name: payload, body: body}}}}}
-	s := &set{name: module, handlers: [3]string{"", payload, completion}, from: module}
-	j = &job{name: module, program: p, set: s, files: map[string][]byte{module + ".wasm": wasm}, trial: trialOf(p, s)}
-	j.module, err = manifest.Read(wasm)
+	s := &set{name: name, handlers: [3]string{"", payload, completion}, from: name}
+	described, err := manifest.Read(wasm)
 	require.NoError(t, err)
+	j = &job{name: name, program: p, set: s, files: make(map[string][]byte), trial: trialOf(p, s), module: &module{name: name + ".wasm", wasm: wasm, described: described}}
 	for i, kind := range manifest.Kinds() {
-		if len(j.module.OfKind(kind)) > 0 {
+		if len(described.OfKind(kind)) > 0 {
 			j.exports[i] = string(kind)
 		}
 	}
 	text, err := j.scenario()
 	require.NoError(t, err)
-	j.files[module+".yaml"] = []byte(text)
+	j.files[name+".yaml"] = []byte(text)
 	_, checks, err = j.run(t.Context())
 	return j, checks, err
 }

@@ -17,9 +17,8 @@ type job struct {
 	program *program
 	set     *set
 	notes   []string // what was guessed, besides the notes of the program
-	module  *manifest.Manifest
+	module  *module
 	exports [3]string
-	fields  []field // of a state in the paper's toolchain
 	files   map[string][]byte
 }
 
@@ -62,6 +61,11 @@ func (j *job) scenario() (string, error) {
 	line("    ignore_bits: 0xffffffffffffffff")
 	line("    options: [op_put, op_get, manage_local]")
 	line("    length: %d", max(len(j.replies), 1<<20))
+	if j.after != "" {
+		if err := j.entryBefore(line, state); err != nil {
+			return "", err
+		}
+	}
 	line("  - name: handlers")
 	line("    ranks: %d", j.device())
 	if j.program.toolchain == paper {
@@ -72,24 +76,49 @@ func (j *job) scenario() (string, error) {
 		line("    fill: {file: %s}", j.file(".host", j.host))
 	}
 	line("    handlers:")
-	line("      module: %s", j.name+".wasm")
+	line("      module: %s", j.module.name)
+	j.handlers(line, j.exports)
+	if j.after == "" {
+		b.WriteString(state)
+	} else {
+		line("      shares: before")
+	}
+	if j.wantPads != nil {
+		line("  - name: scratchpads          # sums of all clusters, for the check below")
+		line("    ranks: %d\n    match_bits: 1\n    length: %d", j.device(), scratchpadBytes)
+		line("    handlers: {module: %s, payload: %s, shares: handlers}", j.module.name, probe)
+	}
+	j.hostProgram(line)
+	j.expect(line)
+	return b.String(), nil
+}
+
+// handlers names the handlers of an entry.
+func (j *job) handlers(line func(string, ...any), exports [3]string) {
 	for i, kind := range manifest.Kinds() {
-		if j.exports[i] != "" {
-			line("      %s: %s", kind, j.exports[i])
+		if exports[i] != "" {
+			line("      %s: %s", kind, exports[i])
 		}
 	}
 	if j.user > 0 {
 		line("      user_header: %d", j.user)
 	}
-	b.WriteString(state)
-	if j.wantPads != nil {
-		line("  - name: scratchpads          # sums of all clusters, for the check below")
-		line("    ranks: %d\n    match_bits: 1\n    length: %d", j.device(), scratchpadBytes)
-		line("    handlers: {module: %s, payload: %s, shares: handlers}", j.name+".wasm", probe)
+}
+
+// entryBefore writes the entry of another set, whose memory the handlers share.
+func (j *job) entryBefore(line func(string, ...any), state string) error {
+	for _, o := range j.module.jobs {
+		if o.set.name == j.after {
+			line("  - name: before               # another set, which works on the same memory")
+			line("    ranks: %d\n    match_bits: 2\n    length: %d", j.device(), j.total())
+			line("    handlers:")
+			line("      module: %s", j.module.name)
+			j.handlers(line, j.module.exports[o.name])
+			line("%s", strings.TrimSuffix(state, "\n"))
+			return nil
+		}
 	}
-	j.hostProgram(line)
-	j.expect(line)
-	return b.String(), nil
+	return fmt.Errorf("%s: no set %s in the module, whose data it looks for", j.set.from, j.after)
 }
 
 // total is the bytes of all packets.
@@ -123,6 +152,10 @@ func (j *job) hostProgram(line func(string, ...any)) {
 	line("  - ranks: 0")
 	line("    buffers: [{name: packets, fill: {file: %s}}]", packets)
 	line("    steps:")
+	if j.after != "" {
+		line("      - put: {to: %d, entry: before, from: packets, ack: ack}", j.device())
+		line("      - wait: {acks: 1}")
+	}
 	switch {
 	case !j.each:
 		line("      - put: {to: %d, entry: handlers, from: packets, ack: ack}", j.device())
@@ -198,7 +231,7 @@ func (j *job) state() (string, error) {
 	case j.handlerMem == nil:
 		return "", nil
 	}
-	for _, s := range j.module.States {
+	for _, s := range j.module.described.States {
 		n, err := s.Lookup("handler_mem[0]")
 		if err != nil {
 			continue
@@ -224,11 +257,12 @@ var guesses = map[string]string{
 
 // paperState writes the fields of a state with values that fit their names.
 func (j *job) paperState() string {
-	if len(j.fields) == 0 {
+	list := j.stateFields()
+	if len(list) == 0 {
 		return "      state: [{zero: 64}]\n"
 	}
 	var fields, values []string
-	for _, f := range j.fields {
+	for _, f := range list {
 		value, known := guesses[f.name]
 		if !known {
 			value = "1"

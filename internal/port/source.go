@@ -122,8 +122,11 @@ func setOf(f *function) (s set, ok bool) {
 			s.handlers[i], ok = name, true
 		}
 	}
+	if !ok || len(names) < len(s.handlers) {
+		return s, false
+	}
 	s.name = commonName(s.handlers[:])
-	return s, ok && len(names) >= len(s.handlers)
+	return s, true
 }
 
 // commonName is what handlers of a set are called without the part that tells
@@ -146,7 +149,10 @@ func commonName(handlers []string) string {
 		}
 		common = common[:n]
 	}
-	return strings.Trim(common, "_")
+	if common = strings.Trim(common, "_"); common == "" { // nothing in common: the first has to do
+		common = handlers[slices.IndexFunc(handlers, func(h string) bool { return h != "" })]
+	}
+	return common
 }
 
 // withoutComments replaces comments and the contents of literals by blanks. The
