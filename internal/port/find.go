@@ -163,13 +163,14 @@ func (c *checkout) made(name string) *program {
 	for _, word := range unknown {
 		p.notes = append(p.notes, fmt.Sprintf("%s: %s: %s has no value here: left out", m.at(variable), variable, word))
 	}
-	missing := func(f string) bool { _, err := os.Stat(filepath.Join(dir, f)); return err != nil }
+	missing := func(f string) bool { return !c.has(filepath.Join(dir, f)) }
 	if i := slices.IndexFunc(files, missing); i >= 0 && err == nil {
 		others := c.below(filepath.Dir(name))
 		if len(others) == 0 {
-			p.err = fmt.Errorf("%s: %s: no file %s", m.at(variable), variable, files[i])
+			p.err = fmt.Errorf("%s: %s: no file %s in the checkout", m.at(variable), variable, files[i])
+		} else {
+			p.notes = append(p.notes, fmt.Sprintf("%s: no file %s in the checkout: the files with handlers below are taken instead", m.at(variable), files[i]))
 		}
-		p.notes = append(p.notes, fmt.Sprintf("%s: no file %s: the files with handlers below are taken instead", m.at(variable), files[i]))
 		files = others
 	}
 	p.files = files
@@ -178,9 +179,20 @@ func (c *checkout) made(name string) *program {
 			p.sources = append(p.sources, s)
 		}
 	}
-	p.flags(m)
+	p.flags(c, m)
 	p.settle()
 	return p
+}
+
+// has reports whether a file or folder is in the checkout, and no link leads out
+// of it.
+func (c *checkout) has(path string) bool {
+	at, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(c.root, at)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // below lists the files with handlers in the folder of a Makefile, relative to
@@ -195,7 +207,7 @@ func (c *checkout) below(dir string) (list []string) {
 }
 
 // flags reads the folders of headers and the definitions of SPIN_CFLAGS.
-func (p *program) flags(m *makefile) {
+func (p *program) flags(c *checkout, m *makefile) {
 	const name = "SPIN_CFLAGS"
 	known, unknown, err := m.words(name)
 	p.err = cmp.Or(p.err, err)
@@ -213,7 +225,7 @@ func (p *program) flags(m *makefile) {
 		}
 		switch {
 		case strings.HasPrefix(word, "-I"):
-			p.folder(m.at(name), word[2:])
+			p.folder(c, m.at(name), word[2:])
 		case strings.HasPrefix(word, "-D"):
 			p.define = append(p.define, word[2:])
 		case strings.HasPrefix(word, "-O"), strings.HasPrefix(word, "-g"), strings.HasPrefix(word, "-W"), word == "-flto":
@@ -224,13 +236,13 @@ func (p *program) flags(m *makefile) {
 }
 
 // folder adds a folder of headers.
-func (p *program) folder(at, name string) {
+func (p *program) folder(c *checkout, at, name string) {
 	dir := name
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(p.dir, name)
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		p.notes = append(p.notes, fmt.Sprintf("%s: -I%s: there is no such folder: left out", at, name))
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() || !c.has(dir) {
+		p.notes = append(p.notes, fmt.Sprintf("%s: -I%s: no such folder in the checkout: left out", at, name))
 		return
 	}
 	p.include = append(p.include, dir)

@@ -140,6 +140,7 @@ func (r *Report) add(ctx context.Context, j *job, m *module) {
 		if text, err = j.scenario(); err == nil {
 			j.files[j.name+".yaml"] = []byte(text)
 			one.Ran, one.Checks, err = j.run(ctx)
+			err = j.shortened(err)
 			one.Expected = j.wantBefore
 		}
 	}
@@ -148,6 +149,20 @@ func (r *Report) add(ctx context.Context, j *job, m *module) {
 	}
 	one.Notes, one.Err = slices.Concat(j.program.notes, m.notes, j.notes), err
 	r.Results = append(r.Results, one)
+}
+
+// shortened keeps the first lines of an error: handlers that fail do so for
+// every packet.
+func (j *job) shortened(err error) error {
+	const most = 3
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) <= most {
+		return err
+	}
+	return fmt.Errorf("%s\nand %d more lines, which spinsim run %s.yaml shows", strings.Join(lines[:most], "\n"), len(lines)-most, j.name)
 }
 
 // bodies are the texts of the handlers of a set.

@@ -113,7 +113,7 @@ func TestSets(t *testing.T) {
 	}, app.sets)
 	require.Equal(t, []string{
 		"app/Makefile:2: -DN=$(N) needs a variable of the command line: left out, the source's own value holds",
-		"app/Makefile:2: -Inone: there is no such folder: left out",
+		"app/Makefile:2: -Inone: no such folder in the checkout: left out",
 		"app/Makefile:2: -mabi=ilp32 is for another compiler: left out",
 		"app/code/two.c:6: no init_handlers names sum_hh: left out",
 	}, app.notes)
@@ -259,10 +259,22 @@ func TestRunRefuses(t *testing.T) {
 func TestMissingFile(t *testing.T) {
 	r, err := Run(t.Context(), write(t, map[string]string{"x/Makefile": "A = 1\nSPIN_APP_SRCS = none.c\n"}))
 	require.NoError(t, err)
-	require.EqualError(t, r.Err(), "x: x/Makefile:2: SPIN_APP_SRCS: no file none.c")
+	require.EqualError(t, r.Err(), "x: x/Makefile:2: SPIN_APP_SRCS: no file none.c in the checkout")
 	var b strings.Builder
 	require.NoError(t, r.Write(&b))
 	require.Contains(t, b.String(), "not built")
+}
+
+// A Makefile cannot name what is outside of its checkout, nor by a link.
+func TestOutside(t *testing.T) {
+	dir := write(t, map[string]string{"secret.c": twoSets, "in/app/Makefile": "SPIN_APP_SRCS = ../../secret.c\nSPIN_CFLAGS = -I../..\n", "in/link/Makefile": "SPIN_APP_SRCS = a.c\n"})
+	require.NoError(t, os.Symlink(filepath.Join(dir, "secret.c"), filepath.Join(dir, "in", "link", "a.c")))
+	r, err := Run(t.Context(), filepath.Join(dir, "in"))
+	require.NoError(t, err)
+	require.ErrorContains(t, r.Err(), "app: app/Makefile:1: SPIN_APP_SRCS: no file ../../secret.c in the checkout")
+	require.ErrorContains(t, r.Err(), "link: link/Makefile:1: SPIN_APP_SRCS: no file a.c in the checkout")
+	require.Contains(t, r.Results[0].Notes, "app/Makefile:2: -I../..: no such folder in the checkout: left out")
+	require.Empty(t, r.Files)
 }
 
 // Texts of somebody else's do no harm, whatever they are.
