@@ -167,5 +167,6 @@ func checksum(b []byte) uint16 {
 
 // device runs the handlers.
 func (w *pingRun) device(proc *runtime.Proc) error {
-	return installed(w.Point, proc, headerBytes+w.Int("data"))
+	_, err := installed(w.Point, proc, proc.Alloc(headerBytes+w.Int("data")))
+	return err
 }

@@ -98,6 +98,9 @@ type packetRun struct {
 	messages int // that rank 0 sends, one after the other
 	each     int // packets of each
 	sent     []sim.Time
+
+	back, entry runtime.View // memory of the source, and of the handlers' entry
+	in          *handlers.Installed
 }
 
 // runHandlers measures a point.
@@ -148,13 +151,20 @@ func (w *packetRun) run(ctx context.Context) error {
 	cfg.Watch = w.watch
 	_, err := experiment.Simulate(ctx, cfg, func(c *runtime.Cluster) error {
 		return errors.Join(c.Spawn(0, "source", w.source), c.Spawn(1, "device", w.device))
-	}, func() error { return nil })
+	}, func() error {
+		if w.each > 1 {
+			return nil // its packets go to the same place, in any order
+		}
+		r := resultsOf(w.Text(handlerAxis), w.message(), w.messages)
+		return r.check(w)
+	})
 	return err
 }
 
 // source sends the messages, and accepts what ping_pong sends back.
 func (w *packetRun) source(proc *runtime.Proc) error {
-	if _, err := experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(w.Int("size")), nil); err != nil {
+	w.back = proc.Alloc(w.Int("size"))
+	if _, err := experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, w.back, nil); err != nil {
 		return err
 	}
 	for i := range w.messages {
@@ -184,20 +194,21 @@ func (w *packetRun) message() []byte {
 }
 
 // device runs the handlers.
-func (w *packetRun) device(proc *runtime.Proc) error {
-	return installed(w.Point, proc, w.Int("size")*w.each)
+func (w *packetRun) device(proc *runtime.Proc) (err error) {
+	w.entry = proc.Alloc(w.Int("size") * w.each)
+	w.in, err = installed(w.Point, proc, w.entry)
+	return err
 }
 
-// installed gives rank 1 the handlers of a point, for messages of so many bytes.
-func installed(p *experiment.Point, proc *runtime.Proc, bytes int) error {
+// installed gives rank 1 the handlers of a point, for messages to a memory.
+func installed(p *experiment.Point, proc *runtime.Proc, memory runtime.View) (in *handlers.Installed, err error) {
 	h, err := p.Load(proc.Cluster())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	installed, err := h.Install(proc, map[string]any{"send_pt": experiment.RequestPT, "send_bits": experiment.RequestBits})
-	if err != nil {
-		return err
+	if in, err = h.Install(proc, map[string]any{"send_pt": experiment.RequestPT, "send_bits": experiment.RequestBits}); err != nil {
+		return nil, err
 	}
-	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, proc.Alloc(bytes), installed)
-	return err
+	_, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, memory, in)
+	return in, err
 }
