@@ -215,8 +215,13 @@ func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 // the section serve of a profile.
 func running(points []*Point) (libraries []string) {
 	for _, p := range points {
-		for _, l := range p.Modules() {
-			libraries = append(libraries, l.Served())
+		if p.experiment.Modules != nil {
+			for _, l := range p.experiment.Modules(p) {
+				libraries = append(libraries, l.Served())
+			}
+		}
+		for _, slot := range p.Slots() { // whose processors serve a user's module, too
+			libraries = append(libraries, slot.Library.Served())
 		}
 	}
 	slices.Sort(libraries)
