@@ -38,7 +38,7 @@ var dumbbells = &experiment.Experiment{
 		Name: "target", Short: "a payload handler that lets some packets pass",
 		Handlers: []string{"payload"}, Fields: []string{"wanted", "passed"},
 	})),
-	Run:     measure,
+	Run: measure,
 }
 
 func measure(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
