@@ -30,6 +30,18 @@ func (e Exports) String() string {
 	return visible.Line(strings.Join(slices.DeleteFunc(slices.Clone(e[:]), func(name string) bool { return name == "" }), ", "))
 }
 
+// OfSet returns the handlers of a set of a module's manifest.
+func OfSet(m *hpu.Module, set string) (Exports, error) {
+	if m.Manifest() == nil {
+		return Exports{}, fmt.Errorf("module %s has no manifest, and so no set %s", m.Name(), visible.Line(set))
+	}
+	e, err := m.Manifest().OfSet(set)
+	if err != nil {
+		err = fmt.Errorf("module %s: %w", m.Name(), err)
+	}
+	return e, err
+}
+
 // None as the name of an export means no handler, while an empty name asks for
 // a choice.
 const None = "-"

@@ -21,6 +21,8 @@ type Options struct {
 	// gets its only handler, or the export with the kind's name. If any is
 	// given, an empty one means no handler.
 	Header, Payload, Completion string
+	// Set is a set of the manifest, in place of the three names; "": they count.
+	Set string
 	// State is the initial content of HPU memory: nil for the defaults of the
 	// manifest, a value for State.Bytes, or bytes.
 	State any
@@ -221,7 +223,17 @@ type Installed struct {
 // time. Errors name the module, and the field of the profile or of the state
 // that does not allow it.
 func (m *Module) Install(p *runtime.Proc, o Options) (*Installed, error) {
-	plan, err := m.Plan(o.Header, o.Payload, o.Completion)
+	names := Exports{o.Header, o.Payload, o.Completion}
+	if o.Set != "" {
+		if names != (Exports{}) {
+			return nil, fmt.Errorf("module %s: set %s, and handlers by their names: expected one of both", m.Name(), o.Set)
+		}
+		var err error
+		if names, err = OfSet(m.Module, o.Set); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := m.Plan(names[0], names[1], names[2])
 	if err != nil {
 		return nil, err
 	}

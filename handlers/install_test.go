@@ -310,3 +310,24 @@ func expr(t *testing.T, text string) manifest.Expr {
 	require.NoError(t, err)
 	return e
 }
+
+// A set of the manifest stands for the names of its handlers.
+func TestInstallsASet(t *testing.T) {
+	said, err := manifest.Read(handlers.Must("pingpong").Wasm)
+	require.NoError(t, err)
+	for i := range said.Handlers {
+		said.Handlers[i].Set, _, _ = strings.Cut(said.Handlers[i].Export, "_")
+	}
+	wasm, err := manifest.Write(handlers.Must("pingpong").Wasm, said)
+	require.NoError(t, err)
+	onNode(t, func(p *runtime.Proc) {
+		m := load(t, p, handlers.New("sets", wasm))
+		in, err := m.Install(p, handlers.Options{Set: "store"})
+		require.NoError(t, err)
+		require.Equal(t, handlers.Exports{"", "store_payload", "store_completion"}, in.Exports)
+		_, err = m.Install(p, handlers.Options{Set: "keep"})
+		require.EqualError(t, err, "module sets: no set of handlers keep, expected one of stream, store")
+		_, err = m.Install(p, handlers.Options{Set: "store", Payload: "stream_payload"})
+		require.EqualError(t, err, "module sets: set store, and handlers by their names: expected one of both")
+	})
+}

@@ -26,5 +26,12 @@ func (o *Options) withManifest(module []byte, dir, library string, lang Lang, de
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
+	for i := range o.Sets {
+		for _, name := range o.Sets[i].Exports() {
+			if h := m.Handler(name); h != nil && name != "" {
+				h.Set = o.Sets[i].Name
+			}
+		}
+	}
 	return manifest.Write(module, m)
 }

@@ -33,6 +33,14 @@ func directiveOf(text string) (directive string, is bool) {
 type described struct {
 	manifest.Manifest
 	needs []handlerNeeds
+	sets  []handlerSet
+}
+
+// handlerSet names handlers of one entry.
+type handlerSet struct {
+	name    string
+	exports []string
+	at      place
 }
 
 // handlerNeeds are the needs of one handler from a directive.
@@ -46,6 +54,7 @@ type handlerNeeds struct {
 //
 //	//spin:library NAME [VERSION]
 //	//spin:needs [handler=EXPORT] KEY=VALUE ...
+//	//spin:set NAME EXPORT ...
 func (d *described) directive(text string, at place) error {
 	word, rest, _ := strings.Cut(text, " ")
 	args := strings.Fields(rest)
@@ -64,8 +73,14 @@ func (d *described) directive(text string, at place) error {
 		return nil
 	case "needs":
 		return d.needed(args, at)
+	case "set":
+		if len(args) < 2 {
+			return at.errorf("%sset: expected a name and the handlers of an entry", prefix)
+		}
+		d.sets = append(d.sets, handlerSet{args[0], args[1:], at})
+		return nil
 	}
-	return at.errorf("%s%s: unknown directive, expected library or needs", prefix, word)
+	return at.errorf("%s%s: unknown directive, expected library, needs or set", prefix, word)
 }
 
 // needed notes needs of the library, or of the handler named first.
@@ -209,6 +224,18 @@ func (d *described) arrange(exports []export, found map[string]*manifest.Handler
 			return n.at.errorf("%sneeds: there is no handler %q, expected one of %s", prefix, n.export, strings.Join(names, ", "))
 		}
 		h.Needs = h.Needs.And(&n.Needs)
+	}
+	for _, s := range d.sets {
+		for _, export := range s.exports {
+			switch h := d.Handler(export); {
+			case h == nil:
+				return s.at.errorf("%sset %s: there is no handler %q, expected one of %s", prefix, s.name, export, strings.Join(names, ", "))
+			case h.Set != "":
+				return s.at.errorf("%sset %s: %s belongs to set %s already", prefix, s.name, export, h.Set)
+			default:
+				h.Set = s.name
+			}
+		}
 	}
 	return nil
 }

@@ -87,9 +87,14 @@ func TestManifestErrors(t *testing.T) {
 		head + "type State struct{ N uint32 `spin:\"colour=red\"` }" + tail:           "main.go:6: field N: tag spin: colour: unknown, expected name, unit, default, min or max",
 		head + "type State struct{ N uint32 `spin:\"default=many\"` }" + tail:         "main.go:6: field N: tag spin: default: \"many\": there is no variable many",
 		head + "type State struct{ N uint8 `spin:\"default=300\"` }" + tail:           "manifest: states[0].fields[0].default: 300, expected 0 to 255 for u8",
-		head + "//spin:libary x\ntype State struct{}" + tail:                          "main.go:6: //spin:libary: unknown directive, expected library or needs",
+		head + "//spin:libary x\ntype State struct{}" + tail:                          "main.go:6: //spin:libary: unknown directive, expected library, needs or set",
 		head + "//spin:library a b c\ntype State struct{}" + tail:                     "main.go:6: //spin:library: expected a name and perhaps a version",
 		head + "//spin:library a\n//spin:library b\ntype State struct{}" + tail:       "main.go:7: //spin:library: the library is called a already",
+		head + "//spin:set a\ntype State struct{}" + tail:                             "main.go:6: //spin:set: expected a name and the handlers of an entry",
+		head + "//spin:set a nix\ntype State struct{}" + tail:                         "main.go:6: //spin:set a: there is no handler \"nix\", expected one of late, take_packet, header, completion, raw",
+		head + "//spin:set a header\n//spin:set b header\ntype State struct{}" + tail: "main.go:7: //spin:set b: header belongs to set a already",
+		head + "//spin:set a header raw\ntype State struct{}" + tail:                  "manifest: handlers[4].kind: expected one of [header payload completion], for a handler of a set",
+		head + "//spin:set a/b header\ntype State struct{}" + tail:                    "manifest: handlers[2].set: \"a/b\", expected 1 to 64 letters, digits and any of _-",
 		head + "//spin:needs memory\ntype State struct{}" + tail:                      "main.go:6: //spin:needs: \"memory\", expected KEY=VALUE, each key once",
 		head + "//spin:needs memory=1 memory=2\ntype State struct{}" + tail:           "main.go:6: //spin:needs: \"memory=2\", expected KEY=VALUE, each key once",
 		head + "//spin:needs memory=x\ntype State struct{}" + tail:                    "main.go:6: //spin:needs memory: \"x\": there is no variable x",
@@ -113,7 +118,7 @@ func TestManifestErrors(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.c"), []byte("int x;\n\n//spin:neds x\n"), 0o644))
 	err := Build(dir, C, filepath.Join(dir, "out.wasm"))
-	require.ErrorContains(t, err, "manifest: x.c:3: //spin:neds: unknown directive, expected library or needs")
+	require.ErrorContains(t, err, "manifest: x.c:3: //spin:neds: unknown directive, expected library, needs or set")
 }
 
 // Parts without a description in the source are not described and cause no

@@ -60,6 +60,15 @@ func (m *Manifest) checkHandler(i int) *Error {
 		return wrong(at+".kind", "%q, expected one of %s", clip(string(h.Kind)), list(Kinds()))
 	case h.State != "" && m.State(h.State) == nil:
 		return wrong(at+".state", "there is no state %q", clip(h.State))
+	case h.Set != "" && h.Kind == "":
+		return wrong(at+".kind", "expected one of %s, for a handler of a set", list(Kinds()))
+	case h.Set != "" && slices.ContainsFunc(m.Handlers[:i], func(o Handler) bool { return o.Set == h.Set && o.Kind == h.Kind }):
+		return wrong(at+".set", "%s has two %s handlers", clip(h.Set), h.Kind)
+	}
+	if h.Set != "" {
+		if err := checkName(at+".set", h.Set, "-"); err != nil {
+			return err
+		}
 	}
 	if err := h.Needs.check(at + ".needs"); err != nil {
 		return err

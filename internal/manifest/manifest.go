@@ -17,7 +17,11 @@
 //	convert.go   Go structs and maps as states
 package manifest
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Format is the version of the manifest's own form. Other versions are refused.
 const Format = 1
@@ -44,9 +48,12 @@ type Manifest struct {
 
 // Handler is an exported handler.
 type Handler struct {
-	Export      string `json:"export"`          // its name in the module
-	Kind        Kind   `json:"kind,omitempty"`  // "": unknown, so it may be used as any
-	State       string `json:"state,omitempty"` // name of the layout of its state; "": not described
+	Export string `json:"export"`          // its name in the module
+	Kind   Kind   `json:"kind,omitempty"`  // "": unknown, so it may be used as any
+	State  string `json:"state,omitempty"` // name of the layout of its state; "": not described
+	// Set is the name of the handlers that belong to one entry, in a module with
+	// handlers for several; "": none.
+	Set         string `json:"set,omitempty"`
 	Description string `json:"description,omitempty"`
 	Needs       Needs  `json:"needs,omitzero"` // of this handler, added to the library's
 }
@@ -149,6 +156,27 @@ func (m *Manifest) State(name string) *State {
 		}
 	}
 	return nil
+}
+
+// OfSet returns the exports of a set by their kinds. Its error lists the sets.
+func (m *Manifest) OfSet(name string) (exports [3]string, err error) {
+	var sets []string
+	for i := range m.Handlers {
+		h := &m.Handlers[i]
+		if h.Set != "" && !slices.Contains(sets, h.Set) {
+			sets = append(sets, h.Set)
+		}
+		if h.Set == name && name != "" {
+			exports[slices.Index(Kinds(), h.Kind)] = h.Export
+		}
+	}
+	switch {
+	case exports != [3]string{}:
+		return exports, nil
+	case sets == nil:
+		return exports, fmt.Errorf("no set of handlers %s: the module has none", clip(name))
+	}
+	return exports, fmt.Errorf("no set of handlers %s, expected one of %s", clip(name), strings.Join(sets, ", "))
 }
 
 // OfKind returns the exports of a kind, in the order of the manifest.

@@ -111,7 +111,7 @@ func (in *Inspection) said(t io.Writer, row func(...any)) {
 			row(x.Name, note)
 			continue
 		}
-		row(x.Name, h.Kind, h.State, note, h.Description)
+		row(x.Name, h.Kind, h.State, strings.TrimPrefix(note+inSet(h.Set), ", "), h.Description)
 	}
 	if s == nil {
 		return
@@ -222,4 +222,11 @@ func (in *Inspection) needRows(n *manifest.Needs, row func(...any)) {
 	if n.Pool != "" {
 		row("processors", n.Pool)
 	}
+}
+
+func inSet(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ", set " + name
 }

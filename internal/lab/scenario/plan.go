@@ -297,6 +297,17 @@ func (p *planner) planHandlers(e *entryPlan) {
 func (p *planner) choose(h *Handlers, m *hpu.Module, path string) *handlers.Plan {
 	before := len(p.errs)
 	wanted := handlers.Exports{h.Header, h.Payload, h.Completion}
+	if h.Set != "" {
+		if wanted != (handlers.Exports{}) {
+			p.fail(path+".set", "%s, and handlers by their names: expected one of both", h.Set)
+			return nil
+		}
+		var err error
+		if wanted, err = handlers.OfSet(m, h.Set); err != nil {
+			p.fail(path+".set", "%w", err)
+			return nil
+		}
+	}
 	for i, kind := range manifest.Kinds() {
 		if wanted[i] != "" {
 			if err := handlers.Check(m, kind, wanted[i]); err != nil {

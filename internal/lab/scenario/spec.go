@@ -55,6 +55,7 @@ type Handlers struct {
 	Header     string  `yaml:"header" help:"Export that runs when the header of a message arrives."`
 	Payload    string  `yaml:"payload" help:"Export that runs for every packet."`
 	Completion string  `yaml:"completion" help:"Export that runs when the message has been dealt with. If none of the three is given, the only handler of each kind is taken, or that called header, payload or completion."`
+	Set        string  `yaml:"set" help:"Set of handlers in the module's manifest, in place of the three names."`
 	UserHeader Expr    `yaml:"user_header" help:"Bytes at the head of a message that the header handler sees as user header. Default: what the module needs."`
 	HPUMemory  Expr    `yaml:"hpu_memory" help:"Bytes of HPU memory. Default: what state and module need."`
 	State      Content `yaml:"state" help:"What the HPU memory holds at the beginning. Default: what the module says, else zero."`
