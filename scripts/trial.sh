@@ -57,11 +57,11 @@ import (
 )
 
 var trial = &experiment.Experiment{
-	Name: "trial", Short: "a message and its handlers", Source: "sPIN'17 §9", Replaceable: true,
+	Name: "trial", Short: "a message and its handlers", Source: "sPIN'17 §9",
 	Smoke:   []experiment.Values{{"size": 64}},
 	Axes:    []experiment.Axis{{Name: "size", Kind: report.Size, Least: "1", Most: "1MiB", Default: "8,64KiB", Help: "size of the message"}},
 	Columns: []report.Column{{Name: "latency", Unit: "ns", Kind: report.Duration, Help: "from the put to the host that knows the message has been handled"}},
-	Modules:  experiment.Always(count.Library),
+	Slots:    experiment.Always(count.TargetSlot),
 	Followed: "latency",
 	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 		v := experiment.Values{}
