@@ -70,8 +70,12 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 		}
 		r.Profiles = append(r.Profiles, one)
 	}
+	whole := fillsAll(s)
 	for _, p := range points {
 		for _, h := range p.handlers() {
+			if whole {
+				h.Slot = "" // as --handler FILE.wasm has it
+			}
 			r.AddHandler(h)
 		}
 		for _, in := range furtherInputs(p) {
