@@ -27,12 +27,17 @@ func (g inOrder) Fields() []parquet.Field {
 	})
 }
 
-// columnInfo is the metadata of a column.
+// columnInfo is a column for programs.
 type columnInfo struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"`
 	Kind string `json:"kind"`
 	Help string `json:"help,omitempty"`
+}
+
+// MarshalJSON writes key, unit, kind and help of the column.
+func (c Column) MarshalJSON() ([]byte, error) {
+	return json.Marshal(columnInfo{c.Key(), c.Unit, c.Kind.String(), c.Help})
 }
 
 // parquet writes the rows as an uncompressed Parquet file. It has the table's
@@ -41,13 +46,11 @@ type columnInfo struct {
 // missing value is null. The metadata of the file has unit, kind and help of
 // each column, the title, and the origin of the table with a seal.
 func (t *Table) parquet() ([]byte, error) {
-	infos := make([]columnInfo, len(t.Columns))
 	schema := inOrder{parquet.Group{}, map[string]int{}}
 	for i, c := range t.Columns {
-		infos[i] = columnInfo{c.Key(), c.Unit, c.Kind.String(), c.Help}
 		schema.Group[c.Key()], schema.place[c.Key()] = parquet.Optional(t.leaf(i)), i
 	}
-	columns, err := json.Marshal(infos)
+	columns, err := json.Marshal(t.Columns)
 	if err != nil {
 		return nil, err
 	}
