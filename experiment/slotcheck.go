@@ -100,3 +100,15 @@ func checkSlots(given map[string]*handlers.Library, points []*Point) error {
 }
 
 func sortedSlots(of map[string]*handlers.Library) []string { return slices.Sorted(maps.Keys(of)) }
+
+// fillsAll reports whether one module is in all slots of a sweep, which are of
+// one library: the user need not name them.
+func fillsAll(s *Sweep) bool {
+	if s.Handlers == nil {
+		return false
+	}
+	all := slotsAt(s.grid.experiment, s.grid.values)
+	return !slices.ContainsFunc(all, func(slot *handlers.Slot) bool {
+		return slot.Library != all[0].Library || s.Handlers[slot.Name] == nil || s.Handlers[slot.Name].Name != s.Handlers[all[0].Name].Name || string(s.Handlers[slot.Name].Wasm) != string(s.Handlers[all[0].Name].Wasm)
+	})
+}
