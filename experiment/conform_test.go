@@ -1,8 +1,16 @@
 package experiment
 
+//go:generate go run ../internal/build/cmd -o testdata/slots/accumulate.target/accumulate.target.wasm testdata/slots/accumulate.target
+//go:generate go run ../internal/build/cmd -o testdata/slots/bcast.store/bcast.store.wasm testdata/slots/bcast.store
+//go:generate go run ../internal/build/cmd -o testdata/slots/bcast.stream/bcast.stream.wasm testdata/slots/bcast.stream
+//go:generate go run ../internal/build/cmd -o testdata/slots/datatype.unpack/datatype.unpack.wasm testdata/slots/datatype.unpack
+//go:generate go run ../internal/build/cmd -o testdata/slots/matching.receiver/matching.receiver.wasm testdata/slots/matching.receiver
+//go:generate go run ../internal/build/cmd -o testdata/slots/pingpong.stream/pingpong.stream.wasm testdata/slots/pingpong.stream
+
 import (
 	"context"
 	"encoding/binary"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -49,6 +57,30 @@ func usedSlots() (list []*handlers.Slot) {
 		}
 	}
 	return list
+}
+
+// Modules that were written from the contracts alone conform to their slots,
+// which are the names of their folders.
+func TestIndependentModulesConform(t *testing.T) {
+	folders, err := filepath.Glob("testdata/slots/*")
+	require.NoError(t, err)
+	require.Greater(t, len(folders), 4)
+	for _, folder := range folders {
+		name := filepath.Base(folder)
+		t.Run(name, func(t *testing.T) {
+			slot, err := handlers.BuiltinSlot(name)
+			require.NoError(t, err)
+			module, err := handlers.Open(filepath.Join(folder, name+".wasm"))
+			require.NoError(t, err)
+			passed := 0
+			err = Conform(t.Context(), slot, module, sim.Limits{Events: 10_000_000}, func(x *Trial) {
+				require.NoError(t, x.Err, "%s", x.Point)
+				passed++
+			})
+			require.NoError(t, err)
+			t.Logf("%d trials passed", passed)
+		})
+	}
 }
 
 // Handlers that do nothing keep to no contract, but for those that need not do
