@@ -46,11 +46,11 @@ extern "C" {
 enum {
 	PTL_SUCCESS = 0,
 	PTL_SUCCESS_PENDING = 1,
-	PTL_DROP = 2,
+	PTL_DROP = 2, /* header: run no payload handlers, drop the message; payload: drop the packet */
 	PTL_DROP_PENDING = 3,
-	PTL_PROCESS_DATA = 4,
+	PTL_PROCESS_DATA = 4, /* header: run the other handlers */
 	PTL_PROCESS_DATA_PENDING = 5,
-	PTL_PROCEED = 6,
+	PTL_PROCEED = 6, /* header: run no other handlers, take the default action */
 	PTL_PROCEED_PENDING = 7,
 	PTL_FAIL = -1,
 	PTL_SEGV = -2,
