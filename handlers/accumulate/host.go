@@ -27,7 +27,7 @@ var TargetSlot = Library.Slot(handlers.Slot{
 	More:     true,
 	Fields:   []string{},
 	Expects: []string{
-		"The entry's memory is the array, 16 B a number; a packet has whole numbers and goes to its place in the array.",
+		"The entry's memory is the array of complex numbers, two doubles each; a packet has whole numbers, and host_offset is their place in the array.",
 		"The host waits until all bytes of the message are counted, and compares the product with its own.",
 	},
 })

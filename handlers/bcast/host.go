@@ -26,7 +26,8 @@ var StoreSlot = Library.Slot(handlers.Slot{
 	May:      []string{"max_payload"},
 	Expects: []string{
 		"The entry's memory is the rank's buffer: the whole message is in it at the end.",
-		"The message goes to each child in the binomial tree of ranks, to portal table index pt with match_bits.",
+		"Counted from the root, rank r has the children r + d for the powers of two d below its lowest bit (State.Child); the root's host serves its own.",
+		"The message goes to each child once, to its offset in the entry, to portal table index pt with match_bits.",
 	},
 })
 
@@ -40,7 +41,8 @@ var StreamSlot = Library.Slot(handlers.Slot{
 	May:      []string{"max_payload"},
 	Expects: []string{
 		"The entry's memory is the rank's buffer: the whole message is in it at the end.",
-		"Each packet goes to each child in the binomial tree of ranks, to its place in the message.",
+		"Counted from the root, rank r has the children r + d for the powers of two d below its lowest bit (State.Child); the root's host serves its own.",
+		"Each packet goes to each child once, to its place in the entry (host_offset), to portal table index pt with match_bits.",
 	},
 })
 

@@ -21,7 +21,7 @@ var UnpackSlot = Library.Slot(handlers.Slot{
 	Name: "unpack", Short: "a payload handler that unpacks a message into the elements of a type",
 	Handlers: []string{Unpack},
 	Expects: []string{
-		"The host compiles the type into the state and what lies behind it (Compile).",
+		"The host compiles the type into the state and what lies behind it (Compile): a tree of Node and Entry (state.go), but for strategy Vector.",
 		"A packet's bytes are at the elements' places when its handler has ended; packets come in any order.",
 	},
 })

@@ -25,7 +25,9 @@ var LogSlot = Library.Slot(handlers.Slot{
 	Name: "log", Short: "the log of accesses to shared memory",
 	Handlers: []string{Header, Completion},
 	Expects: []string{
-		"A read is logged before its data is read, a write when its data is in memory; a record's number is its place in the log.",
+		"A read is logged before its data is read, a write when its data is in memory.",
+		"Gets and puts come to entries with both handlers: log_completion logs each message that it sees, so log_header returns PROCEED after logging a get and PROCESS_DATA for a put.",
+		"A record is 48 B (Record in state.go); numbers count from 1, and record n lies at place (n - 1) & last of the handler host memory.",
 	},
 })
 
