@@ -22,7 +22,7 @@ until the last rank's host has seen the whole message in its memory.
   spin-store   a single packet is put to the children from the device; a larger message by the completion handler from host memory
   spin-stream  the payload handler puts each packet to the children from the device, and deposits it at the same time`,
 	Source: "sPIN'17 §4.4.3",
-	Smoke:  []experiment.Values{{"ranks": 13, "size": 3000}},
+	Smoke:  []experiment.Values{{"ranks": 13, "size": 9000}, {"ranks": 5, "size": 8}},
 	Axes: []experiment.Axis{
 		experiment.ModeAxis(experiment.ModeRDMA, experiment.ModeP4, experiment.ModeSpinStore, experiment.ModeSpinStream),
 		experiment.RanksAxis(experiment.MaxRanks, "4,16,..,1024"),
