@@ -14,7 +14,7 @@ import (
 
 // checkEvents ends a trial whose handlers keep the simulation going without
 // getting anywhere.
-const checkEvents = 100_000_000
+const checkEvents = 10_000_000
 
 func handlerCheckCommand() *cobra.Command {
 	var name string
