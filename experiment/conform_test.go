@@ -6,6 +6,7 @@ package experiment
 //go:generate go run ../internal/build/cmd -o testdata/slots/datatype.unpack/datatype.unpack.wasm testdata/slots/datatype.unpack
 //go:generate go run ../internal/build/cmd -o testdata/slots/matching.receiver/matching.receiver.wasm testdata/slots/matching.receiver
 //go:generate go run ../internal/build/cmd -o testdata/slots/pingpong.stream/pingpong.stream.wasm testdata/slots/pingpong.stream
+//go:generate go run ../internal/build/cmd -o testdata/slots/txlog.log/txlog.log.wasm testdata/slots/txlog.log
 
 import (
 	"context"
@@ -28,7 +29,7 @@ func TestLibrariesConform(t *testing.T) {
 	reached := make(map[string]map[*handlers.Slot]bool)
 	for _, slot := range usedSlots() {
 		own := handlers.New("mine.wasm", slot.Library.Wasm)
-		err := Conform(t.Context(), slot, own, sim.Limits{}, func(x *Trial) {
+		err := Conform(t.Context(), slot, own, sim.Limits{Events: 10_000_000}, func(x *Trial) {
 			require.NoError(t, x.Err, "%s in %s", slot.Name, x.Point)
 			name := x.Experiment
 			if reached[name] == nil {
