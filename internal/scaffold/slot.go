@@ -52,16 +52,26 @@ var directive = regexp.MustCompile(`(?m)^//spin:(library|needs) .*$`)
 // cHandlers are handlers that do nothing.
 func cHandlers(s *handlers.Slot, name string, source map[string][]byte) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "/* For slot %s: %s. */\n", s.Name, s.Short)
+	fmt.Fprintf(&b, "/* For slot %s: %s. */\n//spin:library %s 1.0\n", s.Name, s.Short, filepath.Base(name))
 	for _, file := range slices.Sorted(maps.Keys(source)) {
 		for _, line := range directive.FindAll(source[file], -1) {
-			fmt.Fprintf(&b, "%s\n", line)
+			if !bytes.HasPrefix(line, []byte("//spin:library")) {
+				fmt.Fprintf(&b, "%s\n", line)
+			}
 		}
 	}
 	fmt.Fprintf(&b, "#include \"spin.h\"\n#include \"%s.h\"\n", filepath.Base(name))
 	records := map[manifest.Kind]string{manifest.Header: "ptl_header_t", manifest.Payload: "ptl_payload_t", manifest.Completion: "ptl_completion_t"}
 	for _, h := range s.Handlers {
-		fmt.Fprintf(&b, "\nSPIN_HANDLER(%s)(const %s *r, state_t *s)\n{\n\t(void)r;\n\t(void)s;\n\treturn PTL_SUCCESS;\n}\n", h, records[s.Kind(h)])
+		code := "PTL_SUCCESS"
+		if s.Kind(h) == manifest.Header {
+			code = "PTL_PROCESS_DATA"
+		}
+		b.WriteString("\n")
+		if d := s.Library.Manifest().Handler(h); d != nil && d.Description != "" {
+			b.WriteString(strings.TrimPrefix(cComment(d.Description), " ") + "\n")
+		}
+		fmt.Fprintf(&b, "SPIN_HANDLER(%s)(const %s *r, state_t *s)\n{\n\t(void)r;\n\t(void)s;\n\treturn %s;\n}\n", h, records[s.Kind(h)], code)
 	}
 	return b.Bytes()
 }
