@@ -93,7 +93,7 @@ func TestManifestErrors(t *testing.T) {
 		head + "//spin:set a\ntype State struct{}" + tail:                             "main.go:6: //spin:set: expected a name and the handlers of an entry",
 		head + "//spin:set a nix\ntype State struct{}" + tail:                         "main.go:6: //spin:set a: there is no handler \"nix\", expected one of late, take_packet, header, completion, raw",
 		head + "//spin:set a header\n//spin:set b header\ntype State struct{}" + tail: "main.go:7: //spin:set b: header belongs to set a already",
-		head + "//spin:set a header raw\ntype State struct{}" + tail:                  "manifest: handlers[4].kind: expected one of [header payload completion], for a handler of a set",
+		head + "//spin:set a header raw\ntype State struct{}" + tail:                  "manifest: handlers[4].kind: expected one of header, payload, completion, for a handler of a set",
 		head + "//spin:set a/b header\ntype State struct{}" + tail:                    "manifest: handlers[2].set: \"a/b\", expected 1 to 64 letters, digits and any of _-",
 		head + "//spin:needs memory\ntype State struct{}" + tail:                      "main.go:6: //spin:needs: \"memory\", expected KEY=VALUE, each key once",
 		head + "//spin:needs memory=1 memory=2\ntype State struct{}" + tail:           "main.go:6: //spin:needs: \"memory=2\", expected KEY=VALUE, each key once",
