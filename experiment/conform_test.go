@@ -46,6 +46,19 @@ func TestLibrariesConform(t *testing.T) {
 	}
 }
 
+// So do their modules without a manifest: the contract describes their state.
+func TestModulesWithoutManifestConform(t *testing.T) {
+	for _, slot := range usedSlots() {
+		if _, err := handlers.Builtin(slot.Library.Name); err != nil {
+			continue // no built-in library
+		}
+		err := Conform(t.Context(), slot, silent(t, slot.Library.Name), sim.Limits{}, func(x *Trial) {
+			require.NoError(t, x.Err, "%s in %s", slot.Name, x.Point)
+		})
+		require.NoError(t, err)
+	}
+}
+
 // usedSlots lists the slots of all experiments.
 func usedSlots() (list []*handlers.Slot) {
 	seen := make(map[*handlers.Slot]bool)

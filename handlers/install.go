@@ -410,7 +410,7 @@ func (in *Installed) size(wanted, limit int64) (int64, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case wanted != 0 && wanted < needed:
+	case wanted != 0 && wanted < needed && in.ours == nil: // a host only knows the library's need
 		return 0, fmt.Errorf("module %s: HPU memory of %d bytes, its handlers need %d", in.module.Name(), wanted, needed)
 	case max(wanted, needed) > limit:
 		return 0, fmt.Errorf("module %s: HPU memory of %d bytes, at most %d on this device (hpu.max_hpu_memory)", in.module.Name(), max(wanted, needed), limit)
