@@ -37,6 +37,9 @@ func Conform(ctx context.Context, slot *handlers.Slot, l *handlers.Library, limi
 			tried = true
 			p.Limits = limits
 			_, err := e.Measure(ctx, p)
+			if ended := context.Cause(ctx); ended != nil {
+				return ended // which says nothing about the module
+			}
 			show(&Trial{e.Name, p, err})
 		}
 	}

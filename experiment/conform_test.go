@@ -59,6 +59,17 @@ func TestModulesWithoutManifestConform(t *testing.T) {
 	}
 }
 
+// A trial that is ended from outside is no failure of the module.
+func TestEndedTrialsDoNotCount(t *testing.T) {
+	slot := builtin("pingpong").Slots
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &Point{experiment: builtin("pingpong"), values: []any{ModeSpinStream}}
+	at := slot(p)[0]
+	err := Conform(ctx, at, at.Library, sim.Limits{}, func(*Trial) { t.Error("shown") })
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // usedSlots lists the slots of all experiments.
 func usedSlots() (list []*handlers.Slot) {
 	seen := make(map[*handlers.Slot]bool)

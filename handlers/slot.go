@@ -300,7 +300,7 @@ func (s *Slot) plan(own, m *hpu.Module, wanted Exports) (*Plan, error) {
 // module lacks.
 func (p *Plan) known(given any) any {
 	state, named := given.(map[string]any)
-	if p.slot == nil || !named {
+	if p.slot == nil || p.State == nil || !named {
 		return given
 	}
 	known := make(map[string]any, len(state))

@@ -73,7 +73,7 @@ func checkModule(c *cobra.Command, slot *handlers.Slot, l *handlers.Library) err
 		fmt.Fprintf(out, "FAIL  %v\n", t.Err)
 	})
 	switch {
-	case err != nil && trials == 0:
+	case err != nil && trials == 0 && c.Context().Err() == nil:
 		return badInput(err)
 	case err != nil:
 		return err
