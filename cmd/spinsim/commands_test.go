@@ -49,7 +49,8 @@ var long = map[string]string{
 	"spinsim osu bw -m 64:65536 -W 16 --breakdown": "spinsim osu bw -m 64:256 -W 16 --breakdown",
 	"spinsim goal proxies":                         "spinsim goal proxies --app pop --iterations 1",
 	"spinsim compare graph --scale 20 --ranks 64 --kernel bfs --mode spin --profile spin-int": "spinsim compare graph --scale 6 --ranks 64 --kernel bfs --mode spin --profile spin-int",
-	"spinsim compare exanet":                                   "spinsim compare exanet --size 8",
+	"spinsim compare exanet": "spinsim compare exanet --size 8",
+	"spinsim compare exanet --handler rdma.engine=mine/mine.wasm": "spinsim compare exanet --size 8 --handler rdma.engine=mine/mine.wasm",
 	"spinsim compare raid5":                                    "spinsim compare raid5 --size 64KiB",
 	"spinsim compare hpus":                                     "spinsim compare hpus --hpus 4 --size 512",
 	"spinsim compare datatype":                                 "spinsim compare datatype --block 64KiB",
@@ -211,12 +212,16 @@ func documentedFiles(t *testing.T, of string) string {
 
 // stubCompiler makes a program that takes the arguments of TinyGo or clang and
 // writes a given module. As clang it writes, with debugging information, the
-// only handler in C that a document builds.
+// only handler in C that a document builds; for the source of library rdma as
+// TinyGo it writes that library's module.
 func stubCompiler(t *testing.T, module string) string {
 	name := filepath.Join(t.TempDir(), "compiler")
 	debug, err := filepath.Abs(filepath.Join("testdata", "docs", "c-filter.debug.wasm"))
 	require.NoError(t, err)
+	engine, err := filepath.Abs(filepath.Join("..", "..", "handlers", "rdma", "rdma.wasm"))
+	require.NoError(t, err)
 	script := "#!/bin/sh\nm='" + module + "'\ncase \"$*\" in *-Wl,*) m='" + debug + "';; esac\n" +
+		"if grep -qs '//spin:library rdma ' main.go; then m='" + engine + "'; fi\n" +
 		"while [ \"$1\" != -o ]; do shift; done\ncp \"$m\" \"$2\"\n"
 	require.NoError(t, os.WriteFile(name, []byte(script), 0o777))
 	return name
