@@ -197,6 +197,10 @@ type OSSpec struct {
 	// besides reading from the device, bringing in pages and sending. P: 4 us with
 	// up to 16 reads of the FIFO.
 	FaultTasklet sim.Time `yaml:"fault_tasklet"`
+	// HandlerClock is the clock of a core on which the kernel runs a handler
+	// module, such as a page-fault policy of a user, 1 MHz to 1 THz. hpu.costs
+	// counts its cycles. Absent: hpu.clock. No publication has such a handler.
+	HandlerClock sim.Frequency `yaml:"handler_clock,omitempty"`
 	// FaultBatch is how many absent pages such a tasklet handles in one run, 0 to
 	// 2^20. If there are more, it schedules itself again. P: it reads the FIFO up
 	// to 16 times, two reads per page. 0, or absent: all that come while it runs.
@@ -266,6 +270,9 @@ func (s *OSSpec) Validate(cores int) error {
 	fields.Between(&wrong, "netlink_queue", s.NetlinkQueue, 0, 1<<20)
 	fields.Between(&wrong, "softirq_rounds", s.SoftirqRounds, 0, 1<<20)
 	fields.Between(&wrong, "fault_batch", s.FaultBatch, 0, 1<<20)
+	if s.HandlerClock != 0 {
+		fields.Between(&wrong, "handler_clock", s.HandlerClock, 1e6, 1e12)
+	}
 	fields.Between(&wrong, "invalidate_pages", s.InvalidatePages, 0, 1<<20)
 	if s.HugePages != "" {
 		wrong.OneOf("huge_pages", s.HugePages, HugeNever, HugeAlways)

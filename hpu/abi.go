@@ -1,5 +1,7 @@
 package hpu
 
+import "fmt"
+
 // Op is an import of the handler ABI (docs/abi.md, Imports).
 type Op uint8
 
@@ -155,6 +157,15 @@ type Action struct {
 	B    uint64
 	CT   uint32 // counter handle
 	Desc Operation
+}
+
+// Line is the line of OpLog. It says how many bytes were left out.
+func (a *Action) Line(p *Program) string {
+	line := string(p.Present()[a.Local : a.Local+a.Len])
+	if cut := a.A - uint64(a.Len); cut > 0 {
+		line += fmt.Sprintf("… and %d bytes", cut)
+	}
+	return line
 }
 
 // Device carries out the actions of handlers. Package runtime, tests and

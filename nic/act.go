@@ -165,12 +165,7 @@ func (d *act) say(r *run, c *hpu.Context, a *hpu.Action, at sim.Time) {
 	if d.log == nil {
 		return
 	}
-	mem := c.Program().Present()
-	line := string(mem[a.Local : a.Local+a.Len])
-	if cut := a.A - uint64(a.Len); cut > 0 {
-		line += fmt.Sprintf("… and %d bytes", cut)
-	}
-	d.log(int(d.rank), at, r.task.in.handlers.memory.name, line)
+	d.log(int(d.rank), at, r.task.in.handlers.memory.name, a.Line(c.Program()))
 }
 
 func (d *act) egressRoom() bool { return d.room.egressRoom(d.requests.promised) }

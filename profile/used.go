@@ -44,11 +44,13 @@ var behind = []struct {
 	{"dma.", used.Of(used.Transfer)},
 
 	{"hpu.", used.Of(used.HPU)},
-	{"hpu.costs", used.Of(used.Handler)},
+	{"hpu.clock", used.Of(used.HPU, used.KernelHandler)},
+	{"hpu.costs", used.Of(used.Handler, used.KernelHandler)},
 	{"hpu.dma_", used.Of(used.DMA)},
 	{"hpu.send", used.Of(used.Command)},
 	{"hpu.max_ hpu.stack_bytes hpu.node_memory", used.Of(used.Module)},
-	{"hpu.max_cycles hpu.waiting_handlers", used.Of(used.Handler)},
+	{"hpu.max_cycles", used.Of(used.Handler, used.KernelHandler)},
+	{"hpu.waiting_handlers", used.Of(used.Handler)},
 	{"pools", used.Of(used.Pool)},
 	{"serve", used.Of(used.Handler)},
 
@@ -94,6 +96,7 @@ var behind = []struct {
 	{"os.fault_ask os.fault_look os.fault_gather os.fault_forget", used.Of(used.Block)},
 	{"os.fault_search", used.Of(used.Search)},
 	{"os.fault_touch", used.Of(used.Touch)},
+	{"os.handler_clock", used.Of(used.KernelHandler)},
 	{"os.fault_interrupt os.clear_fault", used.Of(used.SMMUInterrupt)},
 	{"os.fault_tasklet os.fault_batch", used.Of(used.SMMUServed)},
 	{"os.netlink_", used.Of(used.Netlink)},

@@ -56,7 +56,7 @@ func TestUnused(t *testing.T) {
 	for _, of := range []struct{ set, note string }{
 		{"os.fault_ask=page", "os.fault_ask (no fault of PART was handled)"},
 		{"nic.overhead=1us", ""},
-		{" hpu.costs.int_div = 7", "hpu.costs.int_div (no handler ran)"},
+		{" hpu.costs.int_div = 7", "hpu.costs.int_div (no handler ran, and no kernel ran a handler)"},
 		{"host={jitter: 0.1, cores_penalty: 0.1}", "host (no application computed, and no cores computed for an application side by side)"},
 		{"nic={overhead: 1us, loopback: 1us}", ""},
 		{"name=x", ""},

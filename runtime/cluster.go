@@ -116,6 +116,7 @@ type Cluster struct {
 	used    used.Set // guarded by mu: what no node has noted
 	tell    func(s used.Set)
 	slots   map[string]Module
+	log     func(rank int, at sim.Time, program, line string)
 }
 
 // domain is what the nodes of a domain share: those that one core of the
@@ -173,7 +174,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	lazy.Prepare(cfg.Nodes * nodePrepared)
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
-		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots,
+		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots, log: cfg.Log,
 	}
 	for i := range c.domains {
 		d := &c.domains[i]

@@ -18,25 +18,34 @@ func (p *Proc) HPUAllocMem(m *hpu.Module, n int) (memory *nic.Memory, err error)
 }
 
 func hpuMemory(p *Proc, m *hpu.Module, n int) (*nic.Memory, error) {
-	c, d := p.node.cluster, p.node.domain
 	p.Reads(used.Module)
-	if n < 0 || int64(n) > c.profile.HPU.MaxHPUMemory {
-		return nil, fmt.Errorf("runtime: %d bytes of HPU memory, expected 0 to %d (hpu.max_hpu_memory)", n, c.profile.HPU.MaxHPUMemory)
-	}
-	key := codeKey{m, uint32(n)}
-	code := d.codes[key]
-	if code == nil {
-		var err error
-		if code, err = d.executor.Compile(m, uint32(n)); err != nil {
-			return nil, err
-		}
-		d.codes[key] = code
+	code, err := p.node.compile(m, n)
+	if err != nil {
+		return nil, err
 	}
 	memory, err := p.node.nic.Allocate(p, m, code)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
 	return memory, nil
+}
+
+// compile returns the code of a module with a number of bytes of HPU memory. The nodes of
+// a domain share it.
+func (n *Node) compile(m *hpu.Module, bytes int) (hpu.Image, error) {
+	d := n.domain
+	if limit := n.cluster.profile.HPU.MaxHPUMemory; bytes < 0 || int64(bytes) > limit {
+		return nil, fmt.Errorf("runtime: %d bytes of HPU memory, expected 0 to %d (hpu.max_hpu_memory)", bytes, limit)
+	}
+	key := codeKey{m, uint32(bytes)}
+	if code := d.codes[key]; code != nil {
+		return code, nil
+	}
+	code, err := d.executor.Compile(m, uint32(bytes))
+	if err == nil {
+		d.codes[key] = code
+	}
+	return code, err
 }
 
 // Grant lets handlers access v, memory of the process, by DMA. The handlers run

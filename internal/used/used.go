@@ -94,6 +94,7 @@ const (
 	SMMUServed
 	Block
 	Search
+	KernelHandler
 	Netlink
 	Listener
 	Touch
@@ -195,6 +196,7 @@ var facts = [count]struct{ name, missing string }{
 	SMMUServed:    {"smmu_served", "no fault of the NIC was handled"},
 	Block:         {"block", "no fault of PART was handled"},
 	Search:        {"search", "no policy looked how far it goes"},
+	KernelHandler: {"kernel_handler", "no kernel ran a handler"},
 	Netlink:       {"netlink", "no process was told of a fault"},
 	Listener:      {"listener", "no process listened for faults"},
 	Touch:         {"touch", "no process touched a page for a device"},
