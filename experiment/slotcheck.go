@@ -93,10 +93,30 @@ func checkSlots(given map[string]*handlers.Library, points []*Point) error {
 	}
 	for _, name := range sortedSlots(given) {
 		if !runs[name] {
-			errs = append(errs, fmt.Errorf("%s runs at no point of this sweep: slot %s is not used there", given[name].Name, name))
+			errs = append(errs, fmt.Errorf("%s runs at no point of this sweep: slot %s is not used there%s", given[name].Name, name, usedWith(points, name)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// usedWith names a text of an axis with which the first point would have a slot;
+// "": no single one.
+func usedWith(points []*Point, slot string) string {
+	if len(points) == 0 {
+		return ""
+	}
+	e := points[0].experiment
+	for i := range e.Axes {
+		for _, text := range e.Axes[i].Of {
+			values := slices.Clone(points[0].values)
+			values[i] = text
+			p := &Point{experiment: e, Profile: points[0].Profile, values: values}
+			if slices.ContainsFunc(p.Slots(), func(s *handlers.Slot) bool { return s.Name == slot }) {
+				return fmt.Sprintf(", but with --%s %s", e.Axes[i].Name, text)
+			}
+		}
+	}
+	return ""
 }
 
 func sortedSlots(of map[string]*handlers.Library) []string { return slices.Sorted(maps.Keys(of)) }

@@ -25,6 +25,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers/pagein"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/raid5"
@@ -170,6 +171,10 @@ var claims = map[string]claim{
 	"matching": {
 		state: of[matching.State](), code: 2048, straight: true,
 		kinds: map[string]manifest.Kind{matching.Header: manifest.Header, matching.Payload: manifest.Payload},
+	},
+	"pagein": {
+		state: of[pagein.State](), code: 1024, straight: true,
+		kinds: map[string]manifest.Kind{pagein.Policy: manifest.Header},
 	},
 	"part": {
 		state: of[part.State](),

@@ -33,6 +33,8 @@ type Slot struct {
 	// the same offset.
 	Fields []string
 	May    []string // numbers that the host sets if the module has them
+	// Kernel: the handlers run in the kernel of a node (runtime.KernelHandlers).
+	Kernel bool
 	// Expects are the further rules, a sentence each: which messages come, and what
 	// the host waits for.
 	Expects []string
@@ -119,6 +121,9 @@ func (s *Slot) check(own, m *hpu.Module) error {
 	}
 	if errs == nil {
 		errs = append(errs, s.checkStates(own, m))
+	}
+	if s.Kernel && errors.Join(errs...) == nil {
+		errs = append(errs, runtime.InKernel(m))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("module %s cannot run in slot %s: %w", m.Name(), s.Name, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/pagein"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
@@ -25,6 +27,7 @@ and one and a half times as long, drawn from the seed. Send buffers have been wr
   present  all memory is present, at no cost: the time of communication only
   touch    both sides touch each page of a message before its transfer, like an MPI that must be sure of them
   pio, pi4, pia  nobody touches: PART handles page faults
+  handler  so does PART, with a policy of your own, a module in slot pagein.policy
 Applications and the mean size of their messages at 16 processes: lammps 15.1 KB, hpl 42.9 KB, hpcg 23.1 KB. Computation takes most of their time
 and is not included (--compute). So the difference here is the largest that they could notice.`,
 	Source:   "PART'22 §6",
@@ -54,7 +57,12 @@ and is not included (--compute). So the difference here is the largest that they
 		Column: report.Column{Name: "vs_touch", Kind: report.Ratio, Help: "latency of touch divided by latency"},
 		Of:     experiment.LatencyColumn, Axis: "mode", Base: policyTouch,
 	}},
-	Slots:    experiment.Always(part.EngineSlot),
+	Slots: func(p *experiment.Point) []*handlers.Slot {
+		if p.Text("mode") == policyHandler {
+			return []*handlers.Slot{part.EngineSlot, pagein.PolicySlot}
+		}
+		return []*handlers.Slot{part.EngineSlot}
+	},
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
 	Ledger:   ledgerApps(),
@@ -64,7 +72,7 @@ and is not included (--compute). So the difference here is the largest that they
 const appPresent = "present"
 
 func appModes() []string {
-	return []string{appPresent, policyTouch, policyPIO, policyPI4, policyPIA}
+	return []string{appPresent, policyTouch, policyPIO, policyPI4, policyPIA, policyHandler}
 }
 
 // appMean is the mean size of a message in bytes: MPI_Send in PART'22, 16
@@ -91,10 +99,8 @@ func runApps(ctx context.Context, p *experiment.Point) (values experiment.Values
 	o.Ranks = x.ranks
 	mode := p.Text("mode")
 	o.ExaNet.Touch = mode == policyTouch
-	if policy, is := pagefaultPlans[mode]; is {
-		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) {
-			return part.Load(c, part.Options{Policy: policy})
-		}
+	if resolves(mode) {
+		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) { return loadPart(c, mode, part.GetUserPages) }
 	}
 	c, err := runtime.NewCluster(p.Config(ctx, x.ranks))
 	if err != nil {
@@ -264,7 +270,7 @@ func appsAnswer(results []*experiment.Result) (lines []string) {
 	}
 	for _, r := range results {
 		p := r.Point
-		if _, policy := pagefaultPlans[p.Text("mode")]; !policy || p.Int("ranks") != ranks {
+		if !resolves(p.Text("mode")) || p.Int("ranks") != ranks {
 			continue
 		}
 		g := group{p.Profile.Name, p.Text("mode"), p.Float("fresh")}

@@ -1,16 +1,11 @@
 package part
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/pagein"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/report"
@@ -30,6 +25,7 @@ the transfer, including touching and pinning, until the receiving process has se
   touch-a-page, touch-ahead
                  PART as in Psistakis'19: a thread of the process touches the failing page (--by touch), or the
                  kernel brings in this page and the three behind it (--by get_user_pages)
+  handler        PART with a policy of your own, a module in slot pagein.policy, which takes its cycles (os.handler_clock)
   timeout        the kernel brings in the failing page, and the block comes again after its time-out: no PART, and no point with time-out nto
   naive          a put of Portals, without a library: the NIC tries the page again every nic.fault_pause
 Ten columns divide the latency and add up to it. Each moment belongs to the first active one in the order request,
@@ -37,7 +33,7 @@ retransmission, context_switch, interrupt, get_user_pages, netlink, tasklet, tou
 --experiment sets the axes to the values of a published experiment. Where pages are absent by chance, the row is the run with the
 median latency.`,
 	Source:   "PART'22 §5, §6",
-	Smoke:    []experiment.Values{{"size": 9000, "runs": 2, "policy": policyPIA}},
+	Smoke:    []experiment.Values{{"size": 9000, "runs": 2, "policy": policyPIA}, {"size": 40000, "policy": policyHandler, "side": sideBoth}},
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
 		{Name: "policy", Kind: report.Text, Of: policyNames(), Default: "transfer,touch,pin,pio,pia", Help: "treatment of absent pages; the command's help describes each"},
@@ -55,10 +51,8 @@ median latency.`,
 		{Name: "runs", Kind: report.Count, Least: "1", Most: "1000", Default: "5", Help: "transfers of a row where pages are absent by chance; else one"},
 		{Name: "size", Column: "bytes", Kind: report.Size, Least: "1", Most: "64MiB", Default: "16,4KiB,64KiB,1MiB,4MiB", Help: "size of the transfer"},
 	},
-	Points: canFault,
-	Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-		return runPagefault(ctx, p, nil)
-	},
+	Points:   canFault,
+	Run:      runPagefault,
 	Columns:  pagefaultColumns(),
 	Relative: pagefaultRelative(),
 	Ledger:   ledgerPagefault(),
@@ -67,38 +61,6 @@ median latency.`,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"policy"}, Base: policyTransfer, X: "bytes", Quiet: pagefaultQuiet, Answer: pagefaultAnswer},
 	Presets:  pagefaultPresets(),
 	Notes:    []string{experiment.Compared},
-}
-
-// PageFault is the experiment pagefault with additional page-in policies, by
-// name. Each run of a point makes a new policy, so that a policy may remember
-// faults. It is an error if a name is already a policy's or cannot be in a list
-// of values, or if a function is nil.
-func PageFault(own map[string]func() part.Policy) (*experiment.Experiment, error) {
-	e := *pagefault
-	policy := e.Axes[0]
-	names := slices.Sorted(maps.Keys(own))
-	var wrong []error
-	for _, name := range names {
-		switch {
-		case slices.Contains(policy.Of, name):
-			wrong = append(wrong, fmt.Errorf("pagefault has a policy %q, expected another name than %s", name, strings.Join(policy.Of, ", ")))
-		case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r == ',' || unicode.IsSpace(r) || !unicode.IsPrint(r) }):
-			wrong = append(wrong, fmt.Errorf("policy %q, expected a name without commas and spaces", name))
-		case own[name] == nil:
-			wrong = append(wrong, fmt.Errorf("policy %q is nil", name))
-		}
-	}
-	if wrong != nil {
-		return nil, fmt.Errorf("experiment: %w", errors.Join(wrong...))
-	}
-	policy.Of = slices.Concat(policy.Of, names)
-	policy.Default = strings.Join(slices.Concat([]string{policyTransfer, policyPIO, policyPIA}, names), ",")
-	e.Axes = slices.Clone(e.Axes)
-	e.Axes[0] = policy
-	e.Run = func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-		return runPagefault(ctx, p, own)
-	}
-	return &e, nil
 }
 
 // Values of the axis policy.
@@ -113,13 +75,14 @@ const (
 	policyPIA          = "pia"
 	policyTouchAPage   = "touch-a-page"
 	policyTouchAhead   = "touch-ahead"
+	policyHandler      = "handler"
 	policyTimeout      = "timeout"
 	policyNaive        = "naive"
 )
 
 func policyNames() []string {
 	return []string{
-		policyTransfer, policyTouch, policyTouchPresent, policyPin, policyPinPresent, policyPIO, policyPI4, policyPIA, policyTouchAPage, policyTouchAhead, policyTimeout, policyNaive,
+		policyTransfer, policyTouch, policyTouchPresent, policyPin, policyPinPresent, policyPIO, policyPI4, policyPIA, policyTouchAPage, policyTouchAhead, policyHandler, policyTimeout, policyNaive,
 	}
 }
 
@@ -177,7 +140,7 @@ func canFault(p *experiment.Point) (bool, error) {
 	if absent(p) && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
 	}
-	if _, resolves := pagefaultPlans[p.Text("policy")]; resolves && p.Text("by") == byTouch && p.Profile.OS.DeviceTables == host.OwnTables {
+	if resolves(p.Text("policy")) && p.Text("by") == byTouch && p.Profile.OS.DeviceTables == host.OwnTables {
 		return false, fmt.Errorf("--by %s: profile %s has os.device_tables %s: a page that is touched would not be in them", byTouch, p.Profile.Origin.Name, host.OwnTables)
 	}
 	if by := thesisBy[p.Text("policy")]; by != "" && by != p.Text("by") {
@@ -194,10 +157,14 @@ func canFault(p *experiment.Point) (bool, error) {
 	return !nto || p.Text("policy") != policyTimeout, nil
 }
 
-// pagefaultSlots is the slot of the RDMA engine, except for a put of Portals.
+// pagefaultSlots are the slots of the RDMA engine, except for a put of Portals,
+// and of the policy.
 func pagefaultSlots(p *experiment.Point) []*handlers.Slot {
-	if p.Text("policy") == policyNaive {
+	switch p.Text("policy") {
+	case policyNaive:
 		return nil
+	case policyHandler:
+		return []*handlers.Slot{part.EngineSlot, pagein.PolicySlot}
 	}
 	return []*handlers.Slot{part.EngineSlot}
 }

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
@@ -368,21 +367,4 @@ func TestPagefaultOfNoSide(t *testing.T) {
 			require.Equal(t, policy == policyTransfer, measured, policy)
 		}
 	}
-}
-
-// It is an error if a user's policies have names that are taken or cannot be in
-// a list. The error names all of them.
-func TestPoliciesOfOnesOwn(t *testing.T) {
-	pia := func() part.Policy { return part.PIA }
-	e, err := PageFault(map[string]func() part.Policy{"early": pia})
-	require.NoError(t, err)
-	require.Contains(t, e.Axes[0].Of, "early")
-	require.NotContains(t, pagefault.Axes[0].Of, "early")
-	require.NoError(t, e.Check())
-	_, err = PageFault(map[string]func() part.Policy{"pio": pia, "a,b": pia, "": pia, "a b": pia, "mine": nil, "early": pia})
-	require.EqualError(t, err, `experiment: policy "", expected a name without commas and spaces
-policy "a b", expected a name without commas and spaces
-policy "a,b", expected a name without commas and spaces
-policy "mine" is nil
-pagefault has a policy "pio", expected another name than transfer, touch, touch-present, pin, pin-present, pio, pi4, pia, touch-a-page, touch-ahead, timeout, naive`)
 }

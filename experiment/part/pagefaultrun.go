@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
-	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/breakdown"
 	"github.com/spinsim/spinsim/runtime"
@@ -19,7 +18,6 @@ import (
 type faulting struct {
 	*experiment.Point
 	policy, side string
-	own          map[string]func() part.Policy // policies of the program
 	bytes        int
 	c            *runtime.Cluster
 	watch        *pagefaultWatch
@@ -77,9 +75,8 @@ type pagefaultCounts struct {
 const pageBytes = host.PageBytes
 
 // runPagefault measures a point.
-func runPagefault(ctx context.Context, p *experiment.Point, own map[string]func() part.Policy) (values experiment.Values, err error) {
+func runPagefault(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
 	w := newFaulting(p)
-	w.own = own
 	err = w.run(ctx, breakdown.Watch(w.watch, p.Tracer), func() error {
 		var err error
 		values, err = w.values()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers/pagein"
 	"github.com/spinsim/spinsim/handlers/part"
 	"github.com/spinsim/spinsim/handlers/rdma"
 	"github.com/spinsim/spinsim/portals"
@@ -25,17 +26,30 @@ func (w *faulting) makeWay() (pagefaultWay, error) {
 	} else {
 		e.options.State["rdma.timeout"] = int64(timeout.Nanoseconds())
 	}
-	plan, is := pagefaultPlans[w.policy]
-	if own := w.own[w.policy]; own != nil {
-		plan, is = own(), true // new for this run, because a policy may remember faults
-	}
-	if !is { // nothing is absent, or the kernel alone deals with it
+	if !resolves(w.policy) { // nothing is absent, or the kernel alone deals with it
 		e.opener, err = part.LoadEngine(w.c)
 		return e, err
 	}
-	e.parts, err = part.Load(w.c, part.Options{Policy: plan, Method: pagefaultMethods[w.Text("by")]})
+	e.parts, err = loadPart(w.c, w.policy, pagefaultMethods[w.Text("by")])
 	e.opener = e.parts
 	return e, err
+}
+
+// resolves reports whether PART's driver resolves faults with a policy.
+func resolves(policy string) bool {
+	return policy == policyHandler || pagefaultPlans[policy] != nil
+}
+
+// loadPart makes PART ready for a run, with a policy that resolves faults.
+func loadPart(c *runtime.Cluster, policy string, by part.Method) (*part.Part, error) {
+	plan := pagefaultPlans[policy]
+	if policy == policyHandler {
+		var err error
+		if plan, err = pagein.Load(c); err != nil {
+			return nil, err
+		}
+	}
+	return part.Load(c, part.Options{Policy: plan, Method: by})
 }
 
 var pagefaultPlans = map[string]part.Policy{

@@ -55,6 +55,9 @@ type Plan struct {
 	// Search means that the driver looks for the end of what is wanted, which
 	// takes os.fault_search.
 	Search bool
+	// Took is the time of the policy itself on the driver's core. For the published
+	// policies it is part of the driver's times.
+	Took sim.Time
 }
 
 // Policy decides what to bring in for a page fault. It is asked for each page

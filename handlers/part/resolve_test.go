@@ -126,3 +126,26 @@ func TestTouchReadsAndWrites(t *testing.T) {
 	}
 	require.Equal(t, os.FaultZero+os.FaultCopy-os.FaultAbsent, at("os.fault_touch=read-write")-at())
 }
+
+// A fault names the owner of its page, the attempt, and the time. No page of a
+// block is reported twice in one attempt, times never decrease, and the node is
+// the destination.
+func TestFaultsAreNamed(t *testing.T) {
+	type asked struct {
+		block Block
+		page  uint64
+	}
+	seen, at := map[asked]bool{}, sim.Time(0)
+	transactions := map[uint32]bool{}
+	run{bytes: 256 << 10, dest: true, Options: Options{Policy: func(f Fault) Plan {
+		require.Equal(t, []any{1, "target", uint32(0), true, false}, []any{f.Node, f.Process.Name(), f.Block.Node, f.Block.Known, f.Source})
+		require.GreaterOrEqual(t, f.At, at)
+		at = f.At
+		require.False(t, seen[asked{f.Block, f.Page}], "%+v", f)
+		seen[asked{f.Block, f.Page}] = true
+		transactions[f.Block.Transaction] = true
+		return PIO(f)
+	}}}.do(t)
+	require.Len(t, seen, 64)
+	require.Greater(t, len(transactions), 1)
+}

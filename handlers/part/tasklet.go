@@ -188,6 +188,9 @@ func (d *Driver) plan(t *host.Thread, p *host.Process, addr uint64, source bool,
 	}
 	f.Mapping = Range{start, end}
 	plan := d.part.options.Policy(f)
+	if plan.Took > 0 {
+		t.Run(plan.Took, "policy")
+	}
 	if plan.Search {
 		t.CPU().Use(used.Search)
 	}

@@ -14,6 +14,7 @@ import (
 	_ "github.com/spinsim/spinsim/handlers/kv"
 	_ "github.com/spinsim/spinsim/handlers/mailbox"
 	_ "github.com/spinsim/spinsim/handlers/matching"
+	_ "github.com/spinsim/spinsim/handlers/pagein"
 	_ "github.com/spinsim/spinsim/handlers/part"
 	_ "github.com/spinsim/spinsim/handlers/pingpong"
 	_ "github.com/spinsim/spinsim/handlers/raid5"
