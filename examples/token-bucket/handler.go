@@ -1,6 +1,5 @@
-// A token bucket: packets leave the host's memory at a rate that is exact, in
-// bursts at most as long as the bucket is deep. A message to the entry, whose
-// hdr_data is a number of packets, asks for them.
+// A token bucket: packets leave host memory at an exact rate, in bursts that are
+// no longer than the bucket is deep. The hdr_data of a message asks for so many.
 //
 //spin:library token-bucket 1.0
 //spin:needs spaces=entry entry_options=op_put
@@ -16,16 +15,15 @@ import (
 
 // State lies in HPU memory.
 type State struct {
-	_       structs.HostLayout
-	Period  uint64 `spin:"unit=ps min=1 default=1000000"` // from token to token
-	Bytes   uint64 `spin:"unit=bytes default=mtu"`        // of a packet, for one token
-	Depth   uint64 `spin:"unit=packets min=1 default=1"`  // most tokens in the bucket
-	Target  uint32 // node that the packets go to
-	PT      uint32 // its portal table entry
-	Backlog uint64 `spin:"unit=packets"` // that wait for tokens
-	Tokens  uint64 `spin:"unit=packets"` // in the bucket; only ticks use it
-	Sent    uint64 `spin:"unit=packets"`
-	Timer   uint64 // 2 + its number; 0: it is not set
+	_          structs.HostLayout
+	Period     uint64 `spin:"unit=ps min=1 default=1000000"` // from token to token
+	Bytes      uint64 `spin:"unit=bytes default=mtu"`        // of a packet, for one token
+	Depth      uint64 `spin:"unit=packets min=1 default=1"`  // most tokens in the bucket
+	Target, PT uint32 // node of the packets, and its portal table entry
+	Backlog    uint64 `spin:"unit=packets"` // that wait for tokens
+	Tokens     uint64 `spin:"unit=packets"` // in the bucket; only ticks use it
+	Sent       uint64 `spin:"unit=packets"`
+	Timer      uint64 // 2 + its number; 0: it is not set
 }
 
 // header takes a request for packets, or a tick of the timer.
@@ -34,26 +32,19 @@ type State struct {
 func header(h *spin.Header, s *State) spin.Code {
 	if h.Type != spin.MsgSelf {
 		spin.FAdd(&s.Backlog, h.HdrData)
-		return start(h, s)
-	}
-	s.Tokens = min(s.Tokens+spin.Expiries(), s.Depth) // also those of ticks that were missed
-	for ; s.Tokens > 0 && s.Backlog > 0; s.Tokens-- {
-		if spin.PutFromHost(&spin.Op{Length: s.Bytes, TargetNID: s.Target, PTIndex: s.PT, HdrData: s.Sent}).Failed() {
-			break // the token stays for the next tick
+	} else {
+		s.Tokens = min(s.Tokens+spin.Expiries(), s.Depth) // also those of ticks that were missed
+		for ; s.Tokens > 0 && s.Backlog > 0; s.Tokens, s.Sent = s.Tokens-1, s.Sent+1 {
+			if spin.PutFromHost(&spin.Op{Length: s.Bytes, TargetNID: s.Target, PTIndex: s.PT, HdrData: s.Sent}).Failed() {
+				break // the token stays for the next tick
+			}
+			spin.FAdd(&s.Backlog, ^uint64(0))
 		}
-		s.Sent++
-		spin.FAdd(&s.Backlog, ^uint64(0))
+		if s.Tokens == s.Depth && s.Backlog == 0 { // nothing to do until a packet takes a token
+			spin.TimerCancel(spin.Result(s.Timer - 2))
+			s.Timer = 0
+		}
 	}
-	if s.Tokens < s.Depth || s.Backlog > 0 {
-		return spin.Drop
-	}
-	spin.TimerCancel(spin.Result(s.Timer - 2)) // nothing to do until a packet takes a token
-	s.Timer = 0
-	return start(h, s)
-}
-
-// start sets the timer if packets wait and it is not set.
-func start(h *spin.Header, s *State) spin.Code {
 	if s.Backlog == 0 || !spin.CAS(&s.Timer, 0, 1) {
 		return spin.Drop
 	}

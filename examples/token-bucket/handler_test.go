@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -197,4 +200,32 @@ func TestCoresChangeNothing(t *testing.T) {
 		}
 		require.Equal(t, want, seen, "%d cores", cores)
 	}
+}
+
+// What README.md says of the scenario: exact intervals, and what a bucket of
+// which depth loses to ticks that are too fast.
+func TestScenario(t *testing.T) {
+	for _, x := range []struct{ period, depth, fails string }{
+		{"150000", "1", ""},
+		{"333333", "1", ""},
+		{"1000000", "1", ""},
+		{"50000", "1", "interval is 100 ns, expected 50 ns"},
+		{"50000", "10", "interval is 50.01 ns, expected 50 ns"},
+	} {
+		p, err := scenario.Load("scenario.yaml", scenario.Options{Parameters: map[string]string{"period": x.period, "depth": x.depth}})
+		require.NoError(t, err)
+		_, err = p.Run(t.Context(), runtime.Config{})
+		if x.fails == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, x.fails)
+		}
+	}
+}
+
+// It has the handler in less than 60 lines.
+func TestLines(t *testing.T) {
+	source, err := os.ReadFile("handler.go")
+	require.NoError(t, err)
+	require.Less(t, bytes.Count(source, []byte("\n")), 60)
 }

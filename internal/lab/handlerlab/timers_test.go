@@ -32,8 +32,8 @@ func TestTimersAreListed(t *testing.T) {
 	require.NoError(t, r.Err())
 	require.Empty(t, r.Races)
 	h := r.Handlers[0].Actions
-	require.Equal(t, []string{"now", "217400 ps"}, []string{h[2].Name, h[2].Answer})
-	require.Equal(t, "0 B to itself at 517400 ps and each 300000 ps after, pt 0, match bits 0x0, offset 0", h[3].What)
+	require.Equal(t, []string{"now", "217800 ps"}, []string{h[2].Name, h[2].Answer})
+	require.Equal(t, "0 B to itself at 517800 ps and each 300000 ps after, pt 0, match bits 0x0, offset 0", h[3].What)
 	require.Equal(t, "handle 0", h[3].Answer)
 	for i := 2; i < len(r.Handlers); i++ {
 		require.Equal(t, Nanoseconds(300*sim.Nanosecond), r.Handlers[i].Start-r.Handlers[i-1].Start)
