@@ -80,6 +80,13 @@ type goSource struct {
 	named    map[*types.TypeName]string // names of states
 }
 
+func newGoSource(dir string) *goSource {
+	return &goSource{
+		dir: dir, set: token.NewFileSet(), packages: make(map[string]*goPackage), fields: make(map[token.Pos]*ast.Field),
+		types: make(map[token.Pos]string), states: make(map[string]*manifest.State), named: make(map[*types.TypeName]string),
+	}
+}
+
 // goPackage is the output of go list for a package, and the results of reading
 // it.
 type goPackage struct {
@@ -106,10 +113,7 @@ func loadGo(dir string) (*goSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w\n%s", err, messages.String())
 	}
-	src := &goSource{
-		dir: dir, set: token.NewFileSet(), packages: make(map[string]*goPackage), fields: make(map[token.Pos]*ast.Field),
-		types: make(map[token.Pos]string), states: make(map[string]*manifest.State), named: make(map[*types.TypeName]string),
-	}
+	src := newGoSource(dir)
 	for list := json.NewDecoder(bytes.NewReader(out)); ; {
 		p := &goPackage{}
 		if err := list.Decode(p); errors.Is(err, io.EOF) {

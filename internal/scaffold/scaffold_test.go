@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
+	_ "github.com/spinsim/spinsim/internal/libraries"
 	"github.com/spinsim/spinsim/spin"
 )
 
@@ -127,4 +129,32 @@ func TestStandardIsComplete(t *testing.T) {
 			require.Contains(t, standard, e.Name())
 		}
 	}
+}
+
+// The header of a slot has the library's messages and numbers, those of the
+// libraries that it builds on, and how match bits are made. A library without
+// any adds nothing to the state.
+func TestSlotMessages(t *testing.T) {
+	header := func(slot string) string {
+		s, err := handlers.BuiltinSlot(slot)
+		require.NoError(t, err)
+		b, err := cHeader(s)
+		require.NoError(t, err)
+		return string(b)
+	}
+	rdma := header("rdma.engine")
+	for _, want := range []string{
+		"#define RDMA_PT_CELLS 1\n", "#define RDMA_KIND_ACK 5 /* of a block */\n", "#define RDMA_NACK_FOREIGN 3\n",
+		"\tuint64_t notify; /* address of 8 bytes at the destination, of the same process; 0: none */\n",
+		"} rdma_descriptor_t;\n_Static_assert(sizeof(rdma_descriptor_t) == 64, ",
+		"func (h *Header) Bits() uint64 {\n\tb := uint64(h.Kind)",
+	} {
+		require.Contains(t, rdma, want)
+	}
+	require.NotContains(t, rdma, "rdma_state_t")
+	require.Contains(t, header("part.engine"), "} rdma_descriptor_t;")
+	require.Contains(t, header("part.engine"), "word 3: 31:12 page [19:0]")
+	require.Contains(t, header("matching.receiver"), "#define MATCHING_LARGE 0x8000000000000000ull\n")
+	require.Equal(t, 1, strings.Count(header("count.target"), "typedef"))
+	require.NotContains(t, header("count.target"), "Go:")
 }

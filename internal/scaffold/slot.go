@@ -17,7 +17,7 @@ import (
 
 // forSlot returns the files of a module for a slot. In Go they are the library's
 // own: the module keeps the contract from the beginning. In C and C++ they are
-// the state in a header, and handlers that do nothing yet.
+// state and messages in a header, and handlers that do nothing yet.
 func forSlot(o Options, v values) (map[string][]byte, error) {
 	source := o.Slot.Library.Source()
 	if len(source) == 0 {
@@ -34,9 +34,13 @@ func forSlot(o Options, v values) (map[string][]byte, error) {
 		files["go.mod"] = all["go.mod"]
 		maps.Copy(files, source)
 	case build.C, build.Cpp:
-		note = "Its handlers do nothing yet. `" + v.Name + ".h` has the state."
+		note = "Its handlers do nothing yet. `" + v.Name + ".h` has the state and the messages."
 		files["spin.h"] = spin.CHeader
-		files[v.Name+".h"] = cHeader(o.Slot)
+		header, err := cHeader(o.Slot)
+		if err != nil {
+			return nil, err
+		}
+		files[v.Name+".h"] = header
 		files[v.Name+"."+string(o.Lang)] = cHandlers(o.Slot, v.Name, source)
 	default:
 		return nil, fmt.Errorf("slot %s: no module in %s, expected go, c or cpp", o.Slot.Name, o.Lang)
@@ -76,17 +80,15 @@ func cHandlers(s *handlers.Slot, name string, source map[string][]byte) []byte {
 	return b.Bytes()
 }
 
-// cHeader declares the state of a slot.
-func cHeader(s *handlers.Slot) []byte {
+// cHeader declares the state of a slot, and its messages.
+func cHeader(s *handlers.Slot) ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "/* The state of slot %s, as its host has it. */\n#include <stdint.h>\n\n", s.Name)
+	fmt.Fprintf(&b, "/* The state of slot %s, as its host has it, and its messages. Numbers are little-endian. */\n#pragma once\n#include \"spin.h\"\n", s.Name)
 	if state := s.State(); state != nil {
-		b.WriteString("typedef struct {\n")
-		cFields(&b, state.Fields, state.Size, "\t")
-		b.WriteString("} state_t;\n")
-		fmt.Fprintf(&b, "_Static_assert(sizeof(state_t) == %d, \"the state\");\n", state.Size)
+		cStruct(&b, "state_t", state.Description, state)
 	}
-	return b.Bytes()
+	err := cMessages(&b, s)
+	return b.Bytes(), err
 }
 
 // cFields declares fields of a struct of size bytes, with the room between them.
@@ -156,5 +158,5 @@ func cComment(text string) string {
 	if text == "" {
 		return ""
 	}
-	return " /* " + strings.ReplaceAll(text, "*/", "* /") + " */"
+	return " /* " + cText(text) + " */"
 }
