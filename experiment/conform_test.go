@@ -4,6 +4,8 @@ package experiment
 //go:generate go run ../internal/build/cmd -o testdata/slots/bcast.store/bcast.store.wasm testdata/slots/bcast.store
 //go:generate go run ../internal/build/cmd -o testdata/slots/bcast.stream/bcast.stream.wasm testdata/slots/bcast.stream
 //go:generate go run ../internal/build/cmd -o testdata/slots/datatype.unpack/datatype.unpack.wasm testdata/slots/datatype.unpack
+//go:generate go run ../internal/build/cmd -o testdata/slots/ftbcast.rank/ftbcast.rank.wasm testdata/slots/ftbcast.rank
+//go:generate go run ../internal/build/cmd -o testdata/slots/mailbox.engine/mailbox.engine.wasm testdata/slots/mailbox.engine
 //go:generate go run ../internal/build/cmd -o testdata/slots/matching.receiver/matching.receiver.wasm testdata/slots/matching.receiver
 //go:generate go run ../internal/build/cmd -o testdata/slots/pingpong.stream/pingpong.stream.wasm testdata/slots/pingpong.stream
 //go:generate go run ../internal/build/cmd -o testdata/slots/txlog.log/txlog.log.wasm testdata/slots/txlog.log

@@ -3,7 +3,7 @@
 #
 #   scripts/check-wasm.sh
 #
-# Needs the compilers of scripts/install-tinygo.sh. Exit status 1 if a module differs, or is not
+# Needs the compilers of scripts/install-tinygo.sh and scripts/install-languages.sh (Rust 1.63, of Debian 12). Exit status 1 if a module differs, or is not
 # made by a go:generate directive of its folder; go generate ./handlers/... ./examples/... ./internal/... ./experiment brings them up to date.
 set -euo pipefail
 

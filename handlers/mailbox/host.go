@@ -21,6 +21,7 @@ var EngineSlot = Library.Slot(handlers.Slot{
 	Name: "engine", Short: "packetizer and mailbox: acknowledged messages of up to 64 B",
 	Handlers: []string{Packetizer, Mailbox},
 	Expects: []string{
+		"A launch of the process brings the payload as its user header, and Destination in its header data.",
 		"A message is in the queue of its mailbox before its ACK goes, and is delivered once.",
 		"A channel's status changes when the ACK or NACK is there, or at its time-out.",
 	},

@@ -158,3 +158,19 @@ func TestSlotMessages(t *testing.T) {
 	require.Equal(t, 1, strings.Count(header("count.target"), "typedef"))
 	require.NotContains(t, header("count.target"), "Go:")
 }
+
+// Modules that were written from a contract have its header as it is.
+func TestHeadersOfModules(t *testing.T) {
+	headers, err := filepath.Glob("../../experiment/testdata/slots/*/*.h")
+	require.NoError(t, err)
+	require.NotEmpty(t, headers)
+	for _, name := range headers {
+		slot, err := handlers.BuiltinSlot(filepath.Base(filepath.Dir(name)))
+		require.NoError(t, err)
+		want, err := cHeader(slot)
+		require.NoError(t, err)
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(text), "%s: handler new --for %s --lang c writes it", name, slot.Name)
+	}
+}
