@@ -22,7 +22,11 @@ type recorder struct {
 }
 
 func (d *recorder) Act(c *Context, a *Action) (int64, bool) {
-	answer, blocks := d.note(c.Index(), a.Op, a.Cycles, uint64(a.Space)<<32|uint64(a.CT), a.Offset, uint64(a.Local), uint64(a.Len), a.A, a.B)
+	values := []uint64{uint64(a.Space)<<32 | uint64(a.CT), a.Offset, uint64(a.Local), uint64(a.Len), a.A, a.B}
+	if o := &a.Desc; a.Op == OpTimerAt {
+		values = append(values, uint64(o.Local), o.Length, o.MatchBits, o.HdrData, uint64(o.UserHdr), uint64(o.UserHdrLen))
+	}
+	answer, blocks := d.note(c.Index(), a.Op, a.Cycles, values...)
 	d.next[c.Index()] = answer
 	return answer, blocks
 }
@@ -59,6 +63,8 @@ func (d *refDevice) ask(op Op, values ...uint64) uint64 {
 		d.pay(values[3])
 	case OpDMAToHost:
 		d.pay(values[3] / 64)
+	case OpTimerAt:
+		d.pay(200 + (values[7]+values[11])/64)
 	default:
 		d.pay(0)
 	}
@@ -68,13 +74,17 @@ func (d *refDevice) ask(op Op, values ...uint64) uint64 {
 		d.r.suspended()
 		d.context = context
 	}
+	if op == OpNow || op == OpExpiries {
+		return uint64(answer)
+	}
 	return uint64(uint32(answer))
 }
 
 func lo(v uint64) uint64 { return uint64(uint32(v)) }
 
 func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
-	outside := func(addr, n uint64) bool { return addr+n > uint64(len(d.r.mem)) }
+	size := uint64(len(d.r.mem))
+	outside := func(addr, n uint64) bool { return n > size || addr+n > size }
 	switch op {
 	case OpCycles:
 		return uint64(d.r.cycles()), TrapNone
@@ -84,7 +94,7 @@ func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
 		return uint64(d.r.spec.Cores * d.r.spec.Contexts), TrapNone
 	case OpNumClusters, OpMyCluster: // testSpec has one
 		return uint64(op-OpMyCluster) & 1, TrapNone
-	case OpFlowID:
+	case OpFlowID, OpNow, OpExpiries:
 		return d.ask(op, 0, 0, 0, 0, 0, 0), TrapNone
 	case OpHostWrite:
 		return d.ask(op, a[0]<<32, a[1], 0, 0, a[2], 0), TrapNone
@@ -117,8 +127,24 @@ func (d *refDevice) host(op Op, a []uint64) (uint64, TrapKind) {
 			return 0, TrapOutOfBounds
 		}
 		return d.ask(op, lo(a[0]), 0, lo(a[1]), 0, 0, 0), TrapNone
+	case OpTimerAt:
+		return d.timerAt(a, outside)
 	}
 	return d.atomic(op, lo(a[0]), a)
+}
+
+// timerAt reads an operation record with payload and user header.
+func (d *refDevice) timerAt(a []uint64, outside func(addr, n uint64) bool) (uint64, TrapKind) {
+	if outside(lo(a[2]), 112) {
+		return 0, TrapOutOfBounds
+	}
+	record := d.r.mem[lo(a[2]):]
+	u32 := func(at int) uint64 { return uint64(le.Uint32(record[at:])) }
+	local, length, header, headerLen := u32(0), le.Uint64(record[16:]), u32(104), u32(108)
+	if outside(local, length) || outside(header, headerLen) {
+		return 0, TrapOutOfBounds
+	}
+	return d.ask(OpTimerAt, 0, 0, 0, 0, a[0], a[1], local, length, le.Uint64(record[40:]), le.Uint64(record[56:]), header, headerLen), TrapNone
 }
 
 func (d *refDevice) atomic(op Op, addr uint64, a []uint64) (uint64, TrapKind) {

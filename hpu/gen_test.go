@@ -27,7 +27,7 @@ type genLabel struct {
 
 // The functions and types of a generated module.
 var (
-	genOps     = []Op{OpDMAWait, OpCTInc, OpAck, OpCycles, OpMyHPU, OpNumHPUs, OpCAS, OpFAdd, OpYield, OpDMAToHost, OpLog, OpCTGet, OpMyCluster, OpNumClusters, OpHostWrite, OpWait32, OpFlowID}
+	genOps     = []Op{OpDMAWait, OpCTInc, OpAck, OpCycles, OpMyHPU, OpNumHPUs, OpCAS, OpFAdd, OpYield, OpDMAToHost, OpLog, OpCTGet, OpMyCluster, OpNumClusters, OpHostWrite, OpWait32, OpFlowID, OpNow, OpTimerAt, OpExpiries}
 	genHelpers = []wasm.FuncType{
 		{Params: []wasm.ValueType{wasm.I64}, Results: []wasm.ValueType{wasm.I64}},
 		{Params: []wasm.ValueType{wasm.F64, wasm.F64}, Results: []wasm.ValueType{wasm.F64}},

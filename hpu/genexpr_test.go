@@ -139,11 +139,49 @@ func (g *generator) arguments(op Op) {
 	case OpCTGet:
 		g.expr(wasm.I32, 1)
 		g.address()
+	case OpTimerAt:
+		g.expr(wasm.I64, 1)
+		g.expr(wasm.I64, 1)
+		g.record()
 	default:
 		for _, p := range op.signature().Params {
 			g.expr(p, 1)
 		}
 	}
+}
+
+// record writes the address of an operation record: mostly of one with a payload
+// and a user header, which it writes before.
+func (g *generator) record() {
+	if g.chance(4) {
+		g.address()
+		return
+	}
+	at := int32(0x6000 + 8*g.pick(64))
+	const i32Store, i64Store, extendU = 0x36, 0x37, 0xAD
+	length := func() {
+		if g.i32(int32(g.pick(1 << 14))); g.chance(10) {
+			g.length()
+			g.op(wasm.OpI32Sub)
+		}
+	}
+	for _, f := range []struct {
+		store  wasm.Opcode
+		offset uint32
+		value  func()
+	}{
+		{i32Store, 0, g.address},
+		{i64Store, 16, func() { length(); g.op(extendU) }},
+		{i32Store, 104, g.address},
+		{i32Store, 108, length},
+	} {
+		g.i32(at)
+		f.value()
+		g.op(f.store)
+		g.u(0)
+		g.u(f.offset)
+	}
+	g.i32(at)
 }
 
 // expr writes an expression of type t.
