@@ -128,8 +128,8 @@ func (f *benchFlags) command(name, use, long string) *cobra.Command {
 		Input: func(c *cobra.Command, module string) (*experiment.Made, error) { return f.open(c, name, module) },
 	})
 	f.register(c.Flags())
-	for _, name := range handlerlab.Sources {
-		c.Flags().Lookup(name).DefValue = "" // one of them is given
+	for _, name := range append([]string{"handler-set"}, handlerlab.Sources...) {
+		c.Flags().Lookup(name).DefValue = "" // of Sources one is given
 	}
 	c.Flags().Lookup("ack").NoOptDefVal = "true"
 	until := c.Flags().Lookup("until")

@@ -28,8 +28,10 @@ type Config struct {
 	// is the export with the usual name. If all three are empty and that name
 	// is missing, it is the only export of the kind. "-" is none.
 	Header, Payload, Completion string
-	Messages                    []Message
-	From                        string // their file, or the flag that has them, for errors
+	// Set is a set of the module's manifest, in place of the three; "": they count.
+	Set      string
+	Messages []Message
+	From     string // their file, or the flag that has them, for errors
 	// bytes of user header in each message; 0: as many as the module needs
 	UserHeader int
 	State      State
@@ -159,7 +161,13 @@ func (c *Config) loadOn(spec *hpu.Spec) (*loaded, error) {
 		return nil, err
 	}
 	wanted := handlers.Exports{c.Header, c.Payload, c.Completion}
-	if wanted != (handlers.Exports{}) {
+	switch named := wanted != (handlers.Exports{}); {
+	case named && c.Set != "":
+		err = fmt.Errorf("--handler-set: set %s, and handlers by their names: expected one of both", c.Set)
+	case c.Set != "":
+		wanted, err = handlers.OfSet(m, c.Set)
+		err = flagged(true, "handler-set", err)
+	case named:
 		var errs []error
 		for i, kind := range manifest.Kinds() {
 			if wanted[i] == "" {
@@ -168,9 +176,10 @@ func (c *Config) loadOn(spec *hpu.Spec) (*loaded, error) {
 				errs = append(errs, flagged(true, string(kind), handlers.Check(m, kind, wanted[i])))
 			}
 		}
-		if err := errors.Join(errs...); err != nil {
-			return nil, err
-		}
+		err = errors.Join(errs...)
+	}
+	if err != nil {
+		return nil, err
 	}
 	p, err := handlers.PlanOf(m, wanted)
 	return &loaded{m, p}, err

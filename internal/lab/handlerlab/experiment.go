@@ -44,6 +44,7 @@ type Bench struct {
 type device struct {
 	profile *profile.Profile
 	names   handlers.Exports
+	set     string
 }
 
 // packetsFile is a file with messages.
@@ -72,6 +73,7 @@ func Axes() []experiment.Axis {
 		{Name: "packets", Default: "FILE", Help: "messages, one per line, in files"},
 		{Name: "payload-file", Default: "FILE", Help: "a message of the bytes of a file"},
 		export("header", "handle headers"), export("payload", "handle packets"), export("completion", "end messages"),
+		{Name: "handler-set", Default: "NAME", Help: "sets of the module's handlers, in place of --header, --payload and --completion"},
 		{Name: "nodes", Kind: report.Count, Least: "1", Most: fmt.Sprint(MaxNode), Help: "nodes besides the device, for handlers to send to"},
 		{Name: "ack", Kind: report.Flag, Help: "whether senders request acknowledgements"},
 	}
@@ -164,6 +166,8 @@ func (b *Bench) at(p *experiment.Point) (*trial, error) {
 			c.Payload = p.Text(name)
 		case name == "completion":
 			c.Completion = p.Text(name)
+		case name == "handler-set":
+			c.Set = p.Text(name)
 		case slices.Contains(Sources, name):
 			in, err := b.input(name, p.Text(name))
 			if err != nil {
@@ -199,7 +203,7 @@ func (b *Bench) at(p *experiment.Point) (*trial, error) {
 
 // load loads the module once for each device.
 func (b *Bench) load(c *Config) (*loaded, error) {
-	key := device{c.Profile, handlers.Exports{c.Header, c.Payload, c.Completion}}
+	key := device{c.Profile, handlers.Exports{c.Header, c.Payload, c.Completion}, c.Set}
 	if m, known := b.modules.Load(key); known {
 		return m.(*loaded), nil
 	}
