@@ -18,6 +18,8 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+	"github.com/spinsim/spinsim/spin/spintest"
 )
 
 // run runs a scenario of this folder until everything is over.
@@ -31,6 +33,25 @@ func run(t *testing.T, text string, o scenario.Options) (*scenario.Result, error
 	p, err := scenario.Load("test.yaml", o)
 	require.NoError(t, err)
 	return p.Run(t.Context(), runtime.Config{})
+}
+
+// The source, as native Go: rank 1 of two sends its packet to rank 0, and the
+// second of both packets leaves the sum in host memory.
+func TestPacket(t *testing.T) {
+	d := spintest.New(t, spintest.Config{HostMem: 64, MTU: 64})
+	s := spintest.NewState[State](d, 2*levels*packets*(8+2*64))
+	s.Rank, s.Ranks, s.MTU = 1, 2, 64
+	deliver := func(from uint32, v ...byte) spin.Code {
+		h := spintest.Handlers[State]{Payload: payload}
+		return spintest.Deliver(d, h, s, spintest.Message{Data: append(v, make([]byte, 16-len(v))...), SourceNID: from}).Payloads[0]
+	}
+	require.Equal(t, spin.Drop, deliver(0, 1, 2))
+	require.Empty(t, d.Puts())
+	require.Equal(t, spin.Success, deliver(1, 10, 20))
+	require.Equal(t, uint32(0), d.Puts()[0].Op.TargetNID)
+	require.Equal(t, []byte{11, 22}, d.Host[:2])
+	require.Equal(t, spin.Drop, deliver(0, 1))
+	require.Equal(t, spin.Fail, deliver(0, 1), "the same side again")
 }
 
 // The scenario of the tutorial, on any power of two of ranks.
