@@ -143,3 +143,17 @@ func TestErrorsOfPrograms(t *testing.T) {
 	}
 	require.ErrorContains(t, measure(waits), "rank 0 kit waits")
 }
+
+// A program that panics on what a user's handlers have left is an error of the
+// point, which names the module; without one the panic goes on.
+func TestProgramsMistrustModules(t *testing.T) {
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	e := kit(Always(count.TargetSlot), func(*Inbox) error { panic("no such place") })
+	p, err := e.At(device, nil)
+	require.NoError(t, err)
+	require.Panics(t, func() { _, _ = e.Measure(t.Context(), p) })
+	p.Handlers = map[string]*handlers.Library{count.TargetSlot.Name: handlers.New("mine.wasm", count.Library.Wasm)}
+	_, err = e.Measure(t.Context(), p)
+	require.ErrorContains(t, err, "kit, profile spin-int, 8 B: the program of a host fails on what handlers have left: no such place\nmine.wasm runs in slot count.target, whose rules are:\n  ")
+}

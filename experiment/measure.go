@@ -41,8 +41,22 @@ func (e *Experiment) Measure(ctx context.Context, p *Point) (*Result, error) {
 	return &Result{p, values, *p.had, ran}, nil
 }
 
-// attempt runs a point from the beginning.
-func (e *Experiment) attempt(ctx context.Context, p *Point) (Values, error) {
+// attempt runs a point from the beginning. Host programs trust what a library's
+// handlers leave in memory; a user's may leave anything, and then a panic of a
+// program is an error of the point.
+func (e *Experiment) attempt(ctx context.Context, p *Point) (values Values, err error) {
+	if len(p.Handlers) > 0 {
+		defer func() {
+			r := recover()
+			if r == nil {
+				return
+			}
+			if in, is := r.(*sim.PanicError); is {
+				r = in.Value
+			}
+			values, err = nil, fmt.Errorf("the program of a host fails on what handlers have left: %v", r)
+		}()
+	}
 	p.done, p.had, p.reads, p.divided = &operations{}, &used.Set{}, e.Source != "", new(bool)
 	return e.Run(ctx, p)
 }

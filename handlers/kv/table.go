@@ -90,13 +90,17 @@ type item struct {
 	bucketPlace uint64
 }
 
-// find walks a bucket. It takes no time: the caller charges it.
+// find walks a bucket. It takes no time: the caller charges it. It panics if
+// handlers have linked an item to itself.
 func (t *table) find(p *part, key []byte, hash uint64) (i item) {
 	i.at = Bucket(p.table, hash)
 	i.bucketPlace = i.at
 	i.first = t.word(i.at)
 	i.link = i.first
 	for i.places = 1; i.link != 0; i.places++ {
+		if i.places > t.area.Len()/RequestSize {
+			panic("kv: the list of a bucket has no end") //lint:panic a mistake in handlers
+		}
 		place := Place(i.link)
 		head := t.bytes(place, RequestSize)
 		i.next, i.version = binary.LittleEndian.Uint64(head), binary.LittleEndian.Uint64(head[16:])
