@@ -160,10 +160,13 @@ func (o *Options) module(dir string, lang Lang, tmp, out string) ([]byte, error)
 	return o.withManifest(module, dir, filepath.Join(tmp, cFolder), lang, compiled)
 }
 
-// sources lists the files of a handler.
-func (o *Options) sources(dir string, lang Lang) ([]string, error) {
+// sources lists the files of a handler. No compiler takes one for an option.
+func (o *Options) sources(dir string, lang Lang) (names []string, err error) {
+	for _, name := range o.Sources {
+		names = append(names, operand(name))
+	}
 	if o.Sources != nil {
-		return o.Sources, nil
+		return names, nil
 	}
 	return sourcesOf(dir, lang)
 }

@@ -251,3 +251,17 @@ export function payload(p: spin.Payload, s: State): i32 { return 0; }
 	require.Equal(t, "bytes", s.Fields[0].Unit)
 	require.Equal(t, "first", s.Fields[0].Description)
 }
+
+// A file is a source, whatever its name: to a compiler @x.c would be a file of
+// options, which may load a program.
+func TestSourcesAreNoOptions(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"-x.c", "@x.c", "x.c"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	for _, o := range []Options{{}, {Sources: []string{"-x.c", "@x.c", "x.c"}}} {
+		names, err := o.sources(dir, C)
+		require.NoError(t, err)
+		require.Equal(t, []string{"./-x.c", "./@x.c", "x.c"}, names)
+	}
+}

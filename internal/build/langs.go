@@ -19,7 +19,7 @@ func sourcesOf(dir string, lang Lang) (names []string, err error) {
 	}
 	for _, e := range entries {
 		if of := languageOf(e.Name()); of == lang || of == C && lang == Cpp {
-			names = append(names, e.Name())
+			names = append(names, operand(e.Name()))
 		}
 	}
 	if len(names) == 0 {
@@ -27,6 +27,15 @@ func sourcesOf(dir string, lang Lang) (names []string, err error) {
 		return nil, fmt.Errorf("no %s files", extensions[lang])
 	}
 	return names, nil
+}
+
+// operand returns a file's name as compilers take it for one: those that begin
+// with - are options, those with @ files of options.
+func operand(name string) string {
+	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "@") {
+		return "./" + name
+	}
+	return name
 }
 
 // root returns the main file of a folder: the file with that name, else the
