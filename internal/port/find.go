@@ -7,10 +7,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // Toolchains that handlers are written for.
@@ -45,7 +48,7 @@ type checkout struct {
 // Limits of a checkout; more is no project of handlers.
 const (
 	maxFiles  = 200_000
-	maxSource = 4 << 20 // bytes of a file
+	maxSource = 64 << 20 // bytes of a file
 )
 
 // makefiles are the names that make looks for.
@@ -77,7 +80,7 @@ func read(root string) (*checkout, error) {
 			if err != nil {
 				return err
 			}
-			if s := readSource(rel, string(text)); len(s.handlers) > 0 {
+			if s := readSource(visible.Line(rel), string(text)); len(s.handlers) > 0 {
 				c.files[rel] = s
 			}
 		}
@@ -112,7 +115,7 @@ func (c *checkout) programs() (list []*program) {
 			files: []string{filepath.Base(name)}, sources: []*source{s},
 		}
 		if !s.includesFile("smp.h") { // that toolchain has a Makefile for its simulator only
-			p.notes = append(p.notes, fmt.Sprintf("%s: no Makefile names it: built alone", name))
+			p.notes = append(p.notes, fmt.Sprintf("%s: no Makefile names it: built alone", s.name))
 		}
 		p.settle()
 		list = append(list, p)
@@ -122,17 +125,23 @@ func (c *checkout) programs() (list []*program) {
 }
 
 // apart gives programs of the same name the names of their folders as well.
+// Files and scenarios can have all of these names.
 func apart(list []*program, root string) {
 	count := make(map[string]int)
 	for _, p := range list {
 		count[p.name]++
 	}
 	for _, p := range list {
-		if count[p.name] > 1 {
-			if rel, err := filepath.Rel(root, p.dir); err == nil {
-				p.name = strings.ReplaceAll(rel, string(filepath.Separator), "-")
-			}
+		if rel, err := filepath.Rel(root, p.dir); count[p.name] > 1 && err == nil && rel != "." {
+			p.name = rel
 		}
+		p.name = strings.Trim(strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '.' {
+				return r
+			}
+			return '-'
+		}, p.name), "-.")
+		p.name = cmp.Or(p.name, "handlers")
 	}
 }
 
@@ -145,7 +154,8 @@ func (c *checkout) made(name string) *program {
 		p.err = err
 		return p
 	}
-	m := readMakefile(name, dir, string(text))
+	m := readMakefile(visible.Line(name), dir, string(text))
+	m.root = c.root
 	variable := ""
 	for _, v := range []string{"SPIN_APP_SRCS", "SPIN_KERNEL_SRCS"} {
 		if _, ok := m.variables[v]; ok {
@@ -160,6 +170,11 @@ func (c *checkout) made(name string) *program {
 	}
 	files, unknown, err := m.words(variable)
 	p.err = err
+	for i, f := range files {
+		if rel, err := filepath.Rel(dir, f); err == nil && filepath.IsAbs(f) { // behind $(PWD)
+			files[i] = rel
+		}
+	}
 	for _, word := range unknown {
 		p.notes = append(p.notes, fmt.Sprintf("%s: %s: %s has no value here: left out", m.at(variable), variable, word))
 	}
@@ -267,10 +282,16 @@ func (p *program) settle() {
 	}
 	given := make(map[string]bool)
 	for _, s := range p.sources {
+		if s.unread > 0 {
+			p.notes = append(p.notes, fmt.Sprintf("%s:%d: __handler__ without void, a name and ( behind it: left out", s.name, s.unread))
+		}
 		for _, one := range s.sets {
 			p.sets = append(p.sets, one)
-			for _, h := range one.handlers {
+			for _, h := range one.names() {
 				given[h] = true
+				if called := regexp.MustCompile(`\b` + h + `\s*\(`); !slices.ContainsFunc(p.sources, func(o *source) bool { return called.MatchString(o.code) }) {
+					p.notes = append(p.notes, fmt.Sprintf("%s: no file with handlers has %s", one.from, h))
+				}
 			}
 		}
 	}

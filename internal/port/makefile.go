@@ -12,7 +12,7 @@ import (
 // is executed.
 type makefile struct {
 	name      string // for messages
-	dir       string
+	root, dir string // of the checkout and of the file
 	variables map[string]variable
 	branches  int // line of the first conditional; 0: none
 }
@@ -169,9 +169,15 @@ func (m *makefile) value(inside string, depth int) (value string, ok bool, err e
 		}
 		var files []string
 		for _, one := range strings.Fields(pattern) {
-			found, err := filepath.Glob(filepath.Join(m.dir, one))
+			if !filepath.IsAbs(one) {
+				one = filepath.Join(m.dir, one)
+			}
+			if rel, err := filepath.Rel(m.root, one); err != nil || !filepath.IsLocal(rel) {
+				return "", false, nil
+			}
+			found, err := filepath.Glob(one)
 			if err != nil {
-				return "", false, fmt.Errorf("wildcard %s: %w", one, err)
+				return "", false, fmt.Errorf("wildcard %s: %w", pattern, err)
 			}
 			for _, f := range found {
 				if rel, err := filepath.Rel(m.dir, f); err == nil {

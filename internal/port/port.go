@@ -17,6 +17,7 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/lab/scenario"
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/spin"
@@ -132,7 +133,7 @@ func (j *job) kind() string { return fmt.Sprint(j.wantPads != nil, j.define) }
 // add runs a set and notes what became of it.
 func (r *Report) add(ctx context.Context, j *job, m *module) {
 	one := Result{Name: j.name, Toolchain: j.program.toolchain, Handlers: strings.Join(j.set.names(), ", "), From: j.set.from}
-	err := m.err
+	err := shortened(m.err, 12, "")
 	if err == nil {
 		one.Built, j.module = true, m
 		j.exports = m.exports[j.name]
@@ -140,7 +141,7 @@ func (r *Report) add(ctx context.Context, j *job, m *module) {
 		if text, err = j.scenario(); err == nil {
 			j.files[j.name+".yaml"] = []byte(text)
 			one.Ran, one.Checks, err = j.run(ctx)
-			err = j.shortened(err)
+			err = shortened(err, 3, ", which spinsim run "+j.name+".yaml shows")
 			one.Expected = j.wantBefore
 		}
 	}
@@ -152,17 +153,22 @@ func (r *Report) add(ctx context.Context, j *job, m *module) {
 }
 
 // shortened keeps the first lines of an error: handlers that fail do so for
-// every packet.
-func (j *job) shortened(err error) error {
-	const most = 3
+// every packet. It leaves out by way of which headers a compiler came to a line.
+func shortened(err error, most int, where string) error {
 	if err == nil {
 		return nil
 	}
-	lines := strings.Split(err.Error(), "\n")
-	if len(lines) <= most {
-		return err
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(err.Error()), "\n"), func(l string) bool {
+		return strings.HasPrefix(strings.TrimSpace(l), "In file included from ")
+	})
+	end := ""
+	if more := len(lines) - most; more > 0 {
+		lines, end = lines[:most], fmt.Sprintf("\nand %d more lines%s", more, where)
 	}
-	return fmt.Errorf("%s\nand %d more lines, which spinsim run %s.yaml shows", strings.Join(lines[:most], "\n"), len(lines)-most, j.name)
+	if text := strings.Join(lines, "\n") + end; text != err.Error() {
+		return errors.New(text)
+	}
+	return err
 }
 
 // bodies are the texts of the handlers of a set.
@@ -395,7 +401,7 @@ func (r *Report) Write(out io.Writer) error {
 		fmt.Fprintf(&b, "%s (%s, %s): %s\n", one.Name, one.Toolchain, one.From, one.state())
 		for _, n := range one.Notes {
 			if !said[n] {
-				fmt.Fprintf(&b, "  %s\n", n)
+				fmt.Fprintf(&b, "  %s\n", visible.Line(n))
 			}
 			said[n] = true
 		}

@@ -2,6 +2,7 @@ package port
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,7 @@ B3 = $(B2)$(B2)$(B2)$(B2)$(B2)$(B2)$(B2)$(B2)
 B4 = $(B3)$(B3)$(B3)$(B3)$(B3)$(B3)$(B3)$(B3)
 B5 = $(B4)$(B4)$(B4)$(B4)$(B4)$(B4)$(B4)$(B4)
 `)
+	m.root = dir
 	known, unknown, err := m.words("SRCS")
 	require.NoError(t, err)
 	require.Equal(t, []string{"handlers/x.c", "handlers/a.c", "handlers/b.c"}, known)
@@ -119,6 +121,46 @@ func TestSets(t *testing.T) {
 	}, app.notes)
 	require.Equal(t, []string{psPIN, fpsPIN}, []string{app.toolchain, list[1].toolchain})
 	require.Equal(t, []string{"else/alone.c: no Makefile names it: built alone"}, list[1].notes)
+}
+
+// Whatever files and folders are called, programs have names that scenarios and
+// files can have, no two the same; what cannot be read is named; nothing outside
+// the checkout counts.
+func TestHostileCheckout(t *testing.T) {
+	const one = "__handler__ void x_ph(handler_args_t *a) {}\n"
+	dir := write(t, map[string]string{
+		"x.c": one, "a: {b,c}/x.c": one, "n\nl/x.c": one, "\xff/x.c": one, "d/x.c": one, "-/x.c": one,
+		"macros/Makefile": "SPIN_APP_SRCS = $(CURDIR)/all.c $(wildcard $(PWD)/*.c) $(wildcard ../../*/*)\n",
+		"macros/all.c": `#define H __handler__
+#define __handler__ __attribute__((used))
+H void hidden_ph(handler_args_t *a) {}
+__handler__ int number_ph(handler_args_t *a) { return 0; }
+` + one + `void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **mem)
+{ volatile handler_fn handlers[] = {NULL, ghost_ph, x_ph}; }
+`,
+	})
+	require.NoError(t, os.Symlink("/etc", filepath.Join(dir, "d", "link")))
+	c, err := read(dir)
+	require.NoError(t, err)
+	var names, notes []string
+	for _, p := range c.programs() {
+		require.NoError(t, p.err)
+		names = append(names, p.name)
+		notes = append(notes, p.notes...)
+	}
+	require.Equal(t, []string{"macros", "handlers", "a---b-c", "d", "n-l", "x", "handlers"}, names)
+	require.Subset(t, notes, []string{
+		"macros/Makefile:1: SPIN_APP_SRCS: $(wildcard ../../*/*) has no value here: left out",
+		"macros/all.c:1: __handler__ without void, a name and ( behind it: left out",
+		"macros/all.c:6: no file with handlers has ghost_ph",
+		`n\nl/x.c: no Makefile names it: built alone`,
+	})
+}
+
+// What a compiler says about headers within headers ends after some lines.
+func TestLongErrorsAreShort(t *testing.T) {
+	err := shortened(errors.New(strings.Repeat("In file included from a.h:1:\n", 200)+strings.Repeat("a.h:1: nested too deeply\n", 4)), 3, ", over there")
+	require.EqualError(t, err, strings.Repeat("a.h:1: nested too deeply\n", 3)+"and 1 more lines, over there")
 }
 
 // Handlers of the paper's toolchain have kinds by their records and names, and

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/manifest"
+	"github.com/spinsim/spinsim/internal/visible"
 )
 
 // job is a set of handlers on its way: module, scenario and result.
@@ -49,7 +50,7 @@ func (j *job) scenario() (string, error) {
 	line("# Written by spinsim port from %s. Run it with", j.set.from)
 	line("#\n#   spinsim run %s.yaml\n#", j.name)
 	for _, n := range slices.Concat(j.program.notes, j.notes) {
-		line("# %s", n)
+		line("# %s", visible.Line(n))
 	}
 	line("title: %q", j.name+", handlers for "+j.program.toolchain)
 	line("profile: %s", profile)

@@ -14,6 +14,7 @@ type source struct {
 	handlers []function
 	sets     []set // of its functions init_handlers
 	includes []string
+	unread   int // line of the first __handler__ that none of handlers has; 0: none
 }
 
 // function is a function of a source.
@@ -38,6 +39,8 @@ func (s *set) names() []string {
 
 var (
 	marked    = regexp.MustCompile(`__handler__\s+(?:(?:static|inline|extern)\s+)*void\s+(\w+)\s*\(`)
+	defined   = regexp.MustCompile(`#\s*define\s+__handler__`)
+	mark      = regexp.MustCompile(`(?m)^.*?\b__handler__\b`)
 	portals   = regexp.MustCompile(`(?m)^\s*void\s+(\w+)\s*\(\s*void\s*\*\s*\w+\s*,\s*void\s*\*\s*\w+\s*\)`)
 	initiates = regexp.MustCompile(`\bvoid\s+(init_handlers\w*)\s*\(`)
 	listed    = regexp.MustCompile(`\[\s*\w*\s*\]\s*=\s*\{([^{}]*)\}`)
@@ -53,6 +56,14 @@ func readSource(name, text string) *source {
 		s.includes = append(s.includes, m[1])
 	}
 	s.handlers = s.functions(marked)
+	heads := marked.FindAllStringIndex(s.code, -1)
+	for _, m := range mark.FindAllStringIndex(s.code, -1) {
+		known := slices.ContainsFunc(heads, func(h []int) bool { return h[0] < m[1] && m[1] <= h[1] })
+		if !known && !defined.MatchString(s.code[m[0]:m[1]]) {
+			s.unread = 1 + strings.Count(s.code[:m[1]], "\n")
+			break
+		}
+	}
 	if len(s.handlers) == 0 && s.includesFile("smp.h") {
 		s.handlers = s.functions(portals)
 	}
