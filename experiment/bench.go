@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -175,7 +176,16 @@ type Bench struct {
 	CheckPackets bool         // compare the bytes that payload handlers see with the message
 	Packets      PacketCheck  // used with CheckPackets
 
-	mu sync.Mutex // of Ended
+	mu   sync.Mutex // of Ended and Complete
+	kept []kept
+}
+
+// kept is memory that may not change any more.
+type kept struct {
+	what   string
+	in     *Entry
+	memory runtime.View
+	want   []byte
 }
 
 // Benchmark makes an Experiment.Run from a function that spawns the host
@@ -212,8 +222,8 @@ func (w *Bench) Run(ctx context.Context, run func(*Bench) error) (Values, error)
 		if _, n := c.Failures(); n > 0 && !w.MayLose {
 			return failed(c, nil)
 		}
-		if w.Finish == nil {
-			return nil
+		if err := w.unchanged(); err != nil || w.Finish == nil {
+			return err
 		}
 		return w.Finish()
 	})
@@ -238,6 +248,35 @@ func (w *Bench) Ended(at sim.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Latency = max(w.Latency, at)
+}
+
+// Complete is SameView for the memory of an entry to which a message has come.
+// At a point with a user's modules it compares again at the end of the
+// simulation: they may send a message twice, and something else later.
+func (w *Bench) Complete(what string, in *Entry, memory runtime.View, want []byte) error {
+	if len(w.Point.Handlers) > 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.kept = append(w.kept, kept{what, in, memory, want})
+	}
+	return SameView(what, memory, want)
+}
+
+func (w *Bench) unchanged() error {
+	slices.SortFunc(w.kept, func(a, b kept) int { return strings.Compare(a.what, b.what) }) // cores add them in any order
+	for _, k := range w.kept {
+		v, err := k.in.NI.Objects().CTGet(k.in.CT)
+		if err != nil {
+			return err
+		}
+		if sent := k.in.Target(len(k.want)); v.Success != sent || v.Failure > 0 {
+			return fmt.Errorf("%s: %d bytes and %d failures came to its entry until the end, expected %d bytes", k.what, v.Success, v.Failure, sent)
+		}
+		if err := SameView(k.what+", at the end", k.memory, k.want); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Spawn starts a host program on a node.

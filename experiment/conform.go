@@ -20,8 +20,8 @@ type Trial struct {
 }
 
 // Conform tries a user's module in a slot, in all experiments that have it: at
-// their smoke points, and at these with each text and flag. show is called after
-// each. The error names what the
+// their smoke points, at these with each text and flag, and with another rank
+// that begins (Point.First). show is called after each. The error names what the
 // module lacks, before anything runs; a failed trial is none.
 func Conform(ctx context.Context, slot *handlers.Slot, l *handlers.Library, limits sim.Limits, show func(*Trial)) error {
 	tried := false
@@ -33,14 +33,20 @@ func Conform(ctx context.Context, slot *handlers.Slot, l *handlers.Library, limi
 		if err != nil {
 			return err
 		}
-		for _, p := range points {
-			tried = true
+		for len(points) > 0 {
+			p := points[0]
+			tried, points = true, points[1:]
 			p.Limits = limits
 			_, err := e.Measure(ctx, p)
 			if ended := context.Cause(ctx); ended != nil {
 				return ended // which says nothing about the module
 			}
 			show(&Trial{e.Name, p, err})
+			if p.turns && p.first == 0 {
+				turned := *p
+				turned.first = 1
+				points = slices.Insert(points, 0, &turned)
+			}
 		}
 	}
 	if !tried {

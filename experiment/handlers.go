@@ -24,6 +24,15 @@ func (p *Point) Load(c *runtime.Cluster) (*Handlers, error) {
 	return &Handlers{plan}, err
 }
 
+// Has reports whether the state of the handlers has a number of a name.
+func (h *Handlers) Has(name string) bool {
+	if h.plan.State == nil {
+		return false
+	}
+	_, err := h.plan.State.Lookup(name)
+	return err == nil
+}
+
 // Install gives a process HPU memory with the handlers. values are numbers of
 // their state, by name. The others have the initial values of the module.
 func (h *Handlers) Install(proc *runtime.Proc, values map[string]any) (in *handlers.Installed, err error) {

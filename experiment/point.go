@@ -48,6 +48,16 @@ type Point struct {
 	had        *used.Set // what has happened so far in its simulations
 	reads      bool      // the fields that Run reads are in had
 	divided    *bool     // a simulation of the point, or of a copy of it, took several cores
+	first      int       // what First returns
+	turns      bool      // First was asked
+}
+
+// First is the rank whose program begins: 0, and in a trial of a module (see
+// Conform) 1 as well, so that a handler which takes rank 0 for granted fails. An
+// experiment whose ranks can change places calls it before they run.
+func (p *Point) First() int {
+	p.turns = true
+	return p.first
 }
 
 // Value returns the value of an axis. It panics if there is no such axis: a
@@ -87,10 +97,14 @@ func (p *Point) Flag(axis string) bool { return valueOf[bool](p, axis) }
 
 // String names the point: the profile, if it has one, and values.
 func (p *Point) String() string {
-	if p.experiment.Deviceless {
-		return p.label(p.experiment.all())
+	text := p.label(p.experiment.all())
+	if !p.experiment.Deviceless {
+		text = p.Profile.Name + ", " + text
 	}
-	return p.Profile.Name + ", " + p.label(p.experiment.all())
+	if p.first > 0 {
+		text += fmt.Sprintf(", rank %d begins", p.first)
+	}
+	return text
 }
 
 // Experiment returns the experiment of the point.

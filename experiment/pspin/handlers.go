@@ -99,7 +99,8 @@ type packetRun struct {
 	each     int // packets of each
 	sent     []sim.Time
 
-	back, entry runtime.View // memory of the source, and of the handlers' entry
+	back, entry runtime.View      // memory of the source, and of the handlers' entry
+	arrived     *experiment.Entry // of the source
 	in          *handlers.Installed
 }
 
@@ -152,10 +153,10 @@ func (w *packetRun) run(ctx context.Context) error {
 	_, err := experiment.Simulate(ctx, cfg, func(c *runtime.Cluster) error {
 		return errors.Join(c.Spawn(0, "source", w.source), c.Spawn(1, "device", w.device))
 	}, func() error {
-		if w.each > 1 {
-			return nil // its packets go to the same place, in any order
-		}
 		r := resultsOf(w.Text(handlerAxis), w.message(), w.messages)
+		if err := r.answered(w); err != nil || w.each > 1 {
+			return err // packets of a message go to the same place, in any order
+		}
 		return r.check(w)
 	})
 	return err
@@ -164,7 +165,8 @@ func (w *packetRun) run(ctx context.Context) error {
 // source sends the messages, and accepts what ping_pong sends back.
 func (w *packetRun) source(proc *runtime.Proc) error {
 	w.back = proc.Alloc(w.Int("size"))
-	if _, err := experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, w.back, nil); err != nil {
+	var err error
+	if w.arrived, err = experiment.AppendEntry(proc.NI(), experiment.RequestPT, experiment.RequestBits, w.back, nil); err != nil {
 		return err
 	}
 	for i := range w.messages {

@@ -44,6 +44,18 @@ func resultsOf(example string, packet []byte, packets int) results {
 	return r
 }
 
+// answered is an error unless each packet has one reply, if packets have replies.
+func (r *results) answered(w *packetRun) error {
+	if r.reply == nil {
+		return nil
+	}
+	v, err := w.arrived.NI.Objects().CTGet(w.arrived.CT)
+	if sent := w.messages * w.each * w.Int("size"); err == nil && int(v.Success) != sent {
+		err = fmt.Errorf("%d bytes of replies came, expected %d", v.Success, sent)
+	}
+	return err
+}
+
 // check compares the results with the memory of a run.
 func (r *results) check(w *packetRun) error {
 	if r.reply != nil {

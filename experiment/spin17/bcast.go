@@ -49,20 +49,21 @@ func runBcast(b *experiment.Bench) error {
 	}
 	message := memory.Make[byte](w.Bytes)
 	experiment.Pattern(message, w.Seed)
+	root := uint32(w.First())
 	for rank := range w.Ranks {
-		if err := w.Spawn(rank, "bcast", func(p *runtime.Proc) error { return w.bcastRank(p, message) }); err != nil {
+		if err := w.Spawn(rank, "bcast", func(p *runtime.Proc) error { return w.bcastRank(p, root, message) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w bench) bcastRank(p *runtime.Proc, message []byte) error {
+func (w bench) bcastRank(p *runtime.Proc, root uint32, message []byte) error {
 	tree := handler.State{
-		MatchBits: experiment.RequestBits, PT: experiment.RequestPT, Rank: uint32(p.Rank()), Ranks: uint32(w.Ranks), MaxPayload: uint32(w.Profile.Fabric.MTU),
+		MatchBits: experiment.RequestBits, PT: experiment.RequestPT, Rank: uint32(p.Rank()), Ranks: uint32(w.Ranks), Root: root, MaxPayload: uint32(w.Profile.Fabric.MTU),
 	}
 	buffer := p.Alloc(w.Bytes)
-	if p.Rank() == 0 {
+	if tree.Rank == root {
 		copy(buffer.Raw(), message)
 		return w.bcastPuts(p, &tree, buffer)
 	}
@@ -78,7 +79,7 @@ func (w bench) bcastRank(p *runtime.Proc, message []byte) error {
 	}
 	w.Ended(p.Now())
 	w.LastOperation(p, 0)
-	if err := experiment.SameView(fmt.Sprintf("rank %d", p.Rank()), buffer, message); err != nil {
+	if err := w.Complete(fmt.Sprintf("rank %d", p.Rank()), arrived, buffer, message); err != nil {
 		return err
 	}
 	if w.Mode == experiment.ModeRDMA {

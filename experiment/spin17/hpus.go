@@ -259,7 +259,10 @@ func (w bench) iterations() (uint64, error) {
 	}
 	slope := float64(cycles[1]-cycles[0]) / (many - few)
 	if slope <= 0 {
-		return 0, nil // a user's handler may ignore the number: its own time counts
+		if w.Handlers.Has("iterations") {
+			return 0, fmt.Errorf("%d more iterations do not lengthen the payload handler, whose state has that number", many-few)
+		}
+		return 0, nil // the handler's own time counts
 	}
 	want := float64(w.Time("handler-time")) / float64(w.Profile.HPU.Clock.Cycles(1))
 	// rounding may add up to one iteration

@@ -43,10 +43,11 @@ func runPingpong(b *experiment.Bench) error {
 			return err
 		}
 	}
-	if err := w.Spawn(1, "server", w.pingpongServer); err != nil {
+	client := w.First()
+	if err := w.Spawn(1-client, "server", w.pingpongServer); err != nil {
 		return err
 	}
-	return w.Spawn(0, "client", w.pingpongClient)
+	return w.Spawn(client, "client", w.pingpongClient)
 }
 
 func (w bench) pingpongClient(p *runtime.Proc) error {
@@ -64,7 +65,7 @@ func (w bench) pingpongClient(p *runtime.Proc) error {
 		return err
 	}
 	start := p.Now()
-	if err := ni.Put(portals.Put{MD: md, Length: uint64(w.Bytes), Target: experiment.Peer(1), PT: experiment.RequestPT, MatchBits: experiment.RequestBits}); err != nil {
+	if err := ni.Put(portals.Put{MD: md, Length: uint64(w.Bytes), Target: experiment.Peer(1 - p.Rank()), PT: experiment.RequestPT, MatchBits: experiment.RequestBits}); err != nil {
 		return err
 	}
 	if err := arrived.Wait(w.Bytes); err != nil {
@@ -76,7 +77,7 @@ func (w bench) pingpongClient(p *runtime.Proc) error {
 	w.Latency = (p.Now() - start) / 2
 	w.OperationOf(2)
 	w.Operation(p, start)
-	return experiment.SameView("pong", pong, sent)
+	return w.Complete("pong", arrived, pong, sent)
 }
 
 func (w bench) pingpongServer(p *runtime.Proc) error {
@@ -95,13 +96,13 @@ func (w bench) pingpongServer(p *runtime.Proc) error {
 		return err
 	}
 	if w.Mode == experiment.ModeP4 {
-		return ni.Objects().Triggered(portals.Put{MD: md, Length: size, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits}, arrived.CT, arrived.Target(w.Bytes))
+		return ni.Objects().Triggered(portals.Put{MD: md, Length: size, Target: experiment.Peer(1 - p.Rank()), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits}, arrived.CT, arrived.Target(w.Bytes))
 	}
 	if err := arrived.Wait(w.Bytes); err != nil {
 		return err
 	}
 	p.Compute(p.Reads(used.Match).Host.Match)
-	return ni.Put(portals.Put{MD: md, Length: size, Target: experiment.Peer(0), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits})
+	return ni.Put(portals.Put{MD: md, Length: size, Target: experiment.Peer(1 - p.Rank()), PT: experiment.ReplyPT, MatchBits: experiment.ReplyBits})
 }
 
 // pingpongHandlers installs the handlers that reply. Then the process has

@@ -22,7 +22,7 @@ var receives = &experiment.Experiment{
   late    rank 1 computes, and posts the receive after that
 A message is large if it is above --eager.`,
 	Source: "sPIN'17 §5.1",
-	Smoke:  []experiment.Values{{"size": 40000}},
+	Smoke:  []experiment.Values{{"size": 40000}, {"size": 64}},
 	Axes: []experiment.Axis{
 		{Name: "matching", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches: the process, which copies (host), or the NIC and its handlers (offload)"},
 		{Name: "receive", Kind: report.Text, Of: []string{receiveBefore, receiveLate}, Help: "when the receive is posted; the command's help describes each"},
@@ -65,11 +65,12 @@ const (
 type receiving struct {
 	*experiment.Point
 	sent                 []byte
+	from                 int // the sender's rank
 	began, computed, end sim.Time
 }
 
 func runReceive(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-	w := &receiving{Point: p, sent: make([]byte, p.Int("size"))}
+	w := &receiving{Point: p, sent: make([]byte, p.Int("size")), from: p.First()}
 	experiment.Pattern(w.sent, p.Seed)
 	var world *mpi.World
 	values := experiment.Values{}
@@ -77,12 +78,12 @@ func runReceive(ctx context.Context, p *experiment.Point) (experiment.Values, er
 		if world, err = mpi.New(c, matchingOptions(mpi.Matching(p.Text("matching")), p.Int("eager"))); err != nil {
 			return err
 		}
-		if err := world.Spawn(0, w.send); err != nil {
+		if err := world.Spawn(w.from, w.send); err != nil {
 			return err
 		}
-		return world.Spawn(1, w.receive)
+		return world.Spawn(1-w.from, w.receive)
 	}, func() error {
-		p.NoteOperation(1, "", w.began, w.end)
+		p.NoteOperation(1-w.from, "", w.began, w.end)
 		values[experiment.LatencyColumn], values["waited"], values["copies"] = w.end-w.began, w.end-w.computed, world.Stats().Copied
 		return nil
 	})
@@ -100,7 +101,7 @@ func (w *receiving) send(r *mpi.Rank) error {
 	}
 	copy(memory.Raw(), w.sent)
 	w.began = r.Now()
-	return r.World().Send(memory, 1, 0)
+	return r.World().Send(memory, 1-w.from, 0)
 }
 
 func (w *receiving) receive(r *mpi.Rank) error {
@@ -111,7 +112,7 @@ func (w *receiving) receive(r *mpi.Rank) error {
 	if w.Text("receive") == receiveLate {
 		r.Compute(w.Time("compute"))
 	}
-	request, err := r.Irecv(memory, 0, 0)
+	request, err := r.Irecv(memory, w.from, 0)
 	if err != nil {
 		return err
 	}

@@ -115,11 +115,13 @@ func hasRule(p *experiment.Point) (bool, error) {
 // ruling is a running measurement.
 type ruling struct {
 	*experiment.Point
-	watch  ruleWatch
-	seen   sim.Time // when the host of rank 1 saw that all messages are complete; 0: never
-	sent   sim.Time
-	memory runtime.View // of rank 1
-	bytes  []byte       // of a message
+	watch    ruleWatch
+	seen     sim.Time // when the host of rank 1 saw that all messages are complete; 0: never
+	sent     sim.Time
+	memory   runtime.View      // of rank 1
+	back     *experiment.Entry // of rank 0, for what handlers put
+	returned int               // bytes that came to it
+	bytes    []byte            // of a message
 }
 
 func runRules(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
@@ -136,7 +138,42 @@ func runRules(ctx context.Context, p *experiment.Point) (experiment.Values, erro
 	}
 	values["flow_control"], values["dropped"] = stats.FlowControl, stats.PacketsDropped
 	maps.Copy(values, w.watch.values(w.seen))
+	if len(p.Handlers) > 0 && stats.PacketsDropped+stats.FlowControl == 0 && values["refused"] == 0 {
+		return values, w.obeyed(values)
+	}
 	return values, nil
+}
+
+// obeyed is an error if a user's handlers have done something else than their
+// state says. Nothing was in their way.
+func (w *ruling) obeyed(values experiment.Values) error {
+	action, payloads, killed, deposited := w.Text("action"), values["payloads"].(int), values["killed"].(int), values["deposited"].(int)
+	puts := 0
+	if action == actionDevice || action == actionHost {
+		puts = (payloads - killed) * w.Int("puts") * w.Int("length")
+	}
+	had, right := "no effect", true
+	switch action {
+	case actionDrop:
+		right, had = payloads == 0 && deposited == 0, "PROCESS_DATA or PROCEED"
+	case actionProceed:
+		right, had = payloads == 0 && deposited == len(w.bytes), "another code than PROCEED"
+	case actionDeposit:
+		right = payloads > 0 && (killed > 0 || deposited == len(w.bytes)-handler.UserHeader)
+	case actionAdd:
+		right = payloads > 0 && (killed > 0 || values["word"].(int) > 0)
+	case actionEndless:
+		right, had = payloads > 0 && killed == payloads, "an end"
+	default:
+		right = payloads > 0
+	}
+	if !right {
+		return fmt.Errorf("action %s had %s", action, had)
+	}
+	if w.returned != puts {
+		return fmt.Errorf("action %s of %d payload handlers: %d bytes came back, expected %d", action, payloads, w.returned, puts)
+	}
+	return nil
 }
 
 func (w *ruling) spawn(c *runtime.Cluster) error {
@@ -174,9 +211,11 @@ func (w *ruling) target(p *runtime.Proc) error {
 }
 
 func (w *ruling) source(p *runtime.Proc) error {
-	if _, err := experiment.AppendEntry(p.NI(), experiment.ReplyPT, experiment.ReplyBits, p.Alloc(max(w.Int("length"), 1)), nil); err != nil {
+	back, err := experiment.AppendEntry(p.NI(), experiment.ReplyPT, experiment.ReplyBits, p.Alloc(max(w.Int("length"), 1)), nil)
+	if err != nil {
 		return err
 	}
+	w.back = back
 	memory := p.Alloc(len(w.bytes))
 	copy(memory.Raw(), w.bytes)
 	objects := p.NI().Objects()
@@ -215,5 +254,7 @@ func (w *ruling) finish(values experiment.Values) error {
 		word = int(binary.LittleEndian.Uint64(memory))
 	}
 	values["deposited"], values["word"], values["sent"] = deposited, word, w.sent
-	return nil
+	back, err := w.back.NI.Objects().CTGet(w.back.CT)
+	w.returned = int(back.Success)
+	return err
 }

@@ -288,6 +288,11 @@ func addOne(item []byte) {
 // that every item is consistent.
 func (w *transacting) finish() error {
 	w.AtLineRate(w.c, w.values, nil)
+	if w.Text("mode") == experiment.ModeSpin {
+		if err := w.logged(); err != nil {
+			return err
+		}
+	}
 	if w.Text("op") != opTransaction {
 		return nil
 	}
@@ -304,6 +309,32 @@ func (w *transacting) finish() error {
 	}
 	if want := w.commits * uint64(w.Int("writes")); sum != want {
 		return fmt.Errorf("items were added %d to, by transactions that have added %d", sum, want)
+	}
+	return nil
+}
+
+// logged is an error unless every record in the log is one of the accesses that
+// there were, and none is missing from the end of the log.
+func (w *transacting) logged() error {
+	list, err := w.server.Records()
+	if err != nil {
+		return err
+	}
+	op, stride := w.Text("op"), uint64(w.size+7)&^7
+	for _, r := range list {
+		client := r.PID == 0 && r.NID > 0 && int(r.NID) < w.Int("ranks")
+		right := client && r.Tag == txlog.Bits && r.Offset == 0
+		if op == opTransaction {
+			right = (r.Kind == txlog.Read && client || r.Kind == txlog.Write && r.NID == 0) && r.Offset%stride == 0 && r.Offset < uint64(w.o.Region)
+		} else if right {
+			right = (r.Kind == txlog.Read) == (op == opRead)
+		}
+		if !right || r.Length != uint64(w.size) {
+			return fmt.Errorf("the log has the record %+v, and there was no such access (%s of %d B)", r, op, w.size)
+		}
+	}
+	if all := (w.Int("ranks") - 1) * w.count; op != opTransaction && (len(list) == 0 || int(list[len(list)-1].Number) != all) {
+		return fmt.Errorf("the log has %d records at its end, of %d accesses", len(list), all)
 	}
 	return nil
 }

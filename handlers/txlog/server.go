@@ -3,7 +3,9 @@
 package txlog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/used"
@@ -311,6 +313,31 @@ func (s *Server) advance() {
 		}
 	}
 	s.p.Stream(int64(s.stats.Records-began+1)*RecordSize, 0)
+}
+
+// Records returns what the log has at the end of a run, in the order of numbers:
+// of many records the last ones. It is an error if one is in another's place, or
+// missing between others.
+func (s *Server) Records() (list []Record, err error) {
+	log := s.log.Snapshot()
+	for at := 0; at < len(log); at += RecordSize {
+		var r Record
+		if err := spin.DecodeState(log[at:at+RecordSize], &r); err != nil {
+			return nil, err
+		}
+		if r.Number == 0 {
+			continue
+		}
+		if int((r.Number-1)&uint64(s.o.Log-1))*RecordSize != at {
+			return nil, fmt.Errorf("txlog: record %d is in place %d of %d", r.Number, at/RecordSize, s.o.Log)
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Number, b.Number) })
+	if n := len(list); n > 0 && list[n-1].Number-list[0].Number != uint64(n-1) {
+		return nil, fmt.Errorf("txlog: %d records, from %d to %d", n, list[0].Number, list[n-1].Number)
+	}
+	return list, nil
 }
 
 // caughtUp reports whether the host has read the records of all its own writes.
