@@ -263,7 +263,8 @@ func (w *Bench) Complete(what string, in *Entry, memory runtime.View, want []byt
 }
 
 func (w *Bench) unchanged() error {
-	slices.SortFunc(w.kept, func(a, b kept) int { return strings.Compare(a.what, b.what) }) // cores add them in any order
+	// ranks on several cores have added theirs in any order
+	slices.SortFunc(w.kept, func(a, b kept) int { return strings.Compare(a.what, b.what) })
 	for _, k := range w.kept {
 		v, err := k.in.NI.Objects().CTGet(k.in.CT)
 		if err != nil {

@@ -23,7 +23,8 @@ target array is complete.
   rdma         deposited into a temporary array; the host reads two arrays and writes one
   spin-stream  each packet's handler reads its part of the array by DMA, multiplies, and writes it back`,
 	Source: "sPIN'17 §4.4.2",
-	Smoke:  []experiment.Values{{"size": 4800}, {"size": 512 << 10}}, // more packets than there are buffers
+	// the second has more packets than there are buffers
+	Smoke: []experiment.Values{{"size": 4800}, {"size": 512 << 10}},
 	Axes: []experiment.Axis{
 		experiment.ModeAxis(experiment.ModeRDMA, experiment.ModeSpinStream),
 		experiment.TwoRanks(),

@@ -152,20 +152,18 @@ func (w *ruling) obeyed(values experiment.Values) error {
 	if action == actionDevice || action == actionHost {
 		puts = (payloads - killed) * w.Int("puts") * w.Int("length")
 	}
-	had, right := "no effect", true
+	had, right := "no effect", payloads > 0
 	switch action {
 	case actionDrop:
 		right, had = payloads == 0 && deposited == 0, "PROCESS_DATA or PROCEED"
 	case actionProceed:
 		right, had = payloads == 0 && deposited == len(w.bytes), "another code than PROCEED"
 	case actionDeposit:
-		right = payloads > 0 && (killed > 0 || deposited == len(w.bytes)-handler.UserHeader)
+		right = right && (killed > 0 || deposited == len(w.bytes)-handler.UserHeader)
 	case actionAdd:
-		right = payloads > 0 && (killed > 0 || values["word"].(int) > 0)
+		right = right && (killed > 0 || values["word"].(int) > 0)
 	case actionEndless:
-		right, had = payloads > 0 && killed == payloads, "an end"
-	default:
-		right = payloads > 0
+		right, had = right && killed == payloads, "an end"
 	}
 	if !right {
 		return fmt.Errorf("action %s had %s", action, had)

@@ -172,8 +172,10 @@ func (m *makefile) value(inside string, depth int) (value string, ok bool, err e
 			if !filepath.IsAbs(one) {
 				one = filepath.Join(m.dir, one)
 			}
-			if rel, err := filepath.Rel(m.root, one); err != nil || !filepath.IsLocal(rel) {
-				return "", false, nil
+			if rel, err := filepath.Rel(m.root, one); err != nil {
+				return "", false, fmt.Errorf("wildcard %s: %w", pattern, err)
+			} else if !filepath.IsLocal(rel) {
+				return "", false, nil // outside the checkout
 			}
 			found, err := filepath.Glob(one)
 			if err != nil {
