@@ -331,3 +331,28 @@ func TestInstallsASet(t *testing.T) {
 		require.EqualError(t, err, "module sets: set store, and handlers by their names: expected one of both")
 	})
 }
+
+// Where neither the module in a slot nor the library's describes a state, one
+// by names is an error, also of numbers that a module may lack.
+func TestInstallInSlotWithoutState(t *testing.T) {
+	bare, err := manifest.Keep(count.Library.Wasm, func(s *manifest.Piece) bool { return s.Name != manifest.Section })
+	require.NoError(t, err)
+	slot := handlers.New("bare", bare).Slot(handlers.Slot{Name: "here", Handlers: []string{"payload"}, Fields: []string{}, May: []string{"rounds"}})
+	device, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{
+		Profile: device, Nodes: 1, Slots: map[string]runtime.Module{slot.Name: {Name: "mine.wasm", Wasm: bare}},
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	require.NoError(t, c.Spawn(0, "test", func(p *runtime.Proc) error {
+		m, err := slot.Load(p.Cluster())
+		require.NoError(t, err)
+		_, err = m.Install(p, handlers.Options{Payload: "payload", State: map[string]any{"rounds": 1}})
+		require.ErrorContains(t, err, "mine.wasm")
+		_, err = m.Install(p, handlers.Options{Payload: "payload", State: []byte{1}})
+		require.NoError(t, err)
+		return nil
+	}))
+	require.NoError(t, c.Run(t.Context()))
+}
