@@ -15,8 +15,13 @@ import (
 // (Module), C11 with the GNU keywords.
 var clangFlags = []string{
 	"--target=wasm32-unknown-unknown", "-mcpu=mvp", "-mbulk-memory", "-mmutable-globals",
-	"-mnontrapping-fptoint", "-msign-ext", "-std=gnu11", "-O2", "-ffreestanding",
+	"-mnontrapping-fptoint", "-msign-ext", "-std=gnu11", "-ffreestanding",
 }
+
+// optimize is for compilers only: if a linker's arguments have it, clang passes
+// the module to a program wasm-opt of the PATH. Modules, and their cycles, would
+// depend on the machine.
+const optimize = "-O2"
 
 // libraryName is the name in debugging information for the folder of this
 // package's C library. The real folder differs in every build.
@@ -101,7 +106,7 @@ func (o *Options) buildClang(dir string, lang Lang, tmp, out string) error {
 // clangArgs returns the arguments, except for the linker or a single run. The
 // user's folders of headers come before the library's.
 func (o *Options) clangArgs(library *cLibrary) ([]string, error) {
-	args := slices.Concat(clangFlags, []string{"-Wall", "-Wextra", "-Wno-unused-parameter"})
+	args := slices.Concat(clangFlags, []string{optimize, "-Wall", "-Wextra", "-Wno-unused-parameter"})
 	for _, name := range o.Define {
 		if !macro.MatchString(name) {
 			// reported once: the compiler would report it for each file
