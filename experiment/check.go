@@ -115,7 +115,7 @@ func (c *checker) details() {
 	for i := range c.e.Details {
 		d := &c.e.Details[i]
 		fail := func(format string, args ...any) { c.fail("table %s: %w", d.Name, fmt.Errorf(format, args...)) }
-		if !isName(d.Name) || d.Name == "rows" || d.Name == pointsTable || d.Name == "provenance" || slices.Contains(seal.Fields, d.Name) {
+		if !isName(d.Name) || d.Name == "rows" || d.Name == "answer" || d.Name == pointsTable || d.Name == "provenance" || slices.Contains(seal.Fields, d.Name) {
 			c.fail("table %d: name %q, expected a-z, 0-9 and -, a letter first, and no field of a document", i+1, d.Name)
 			continue
 		}

@@ -119,7 +119,7 @@ func tableOf(ctx context.Context, s *Sweep) (*report.Table, error) {
 	}
 	t, err := s.Table(results)
 	if err == nil {
-		t.Cut = cmp.Or(cut, cutOf(results))
+		t.Answer, t.Cut = s.Answer(results), cmp.Or(cut, cutOf(results))
 	}
 	return t, err
 }

@@ -199,6 +199,13 @@ func (t *Table) document() ([]byte, error) {
 		return nil, err
 	}
 	out.Truncate(out.Len() - 1)
+	if len(t.Answer) > 0 && t.Cut == "" { // else it is no answer
+		out.WriteString(",\n  \"answer\": ")
+		if err := encoder.Encode(t.Answer); err != nil {
+			return nil, err
+		}
+		out.Truncate(out.Len() - 1)
+	}
 	rows, err := t.json("[\n    ", ",\n    ", "\n  ]\n")
 	if err != nil {
 		return nil, err

@@ -69,7 +69,8 @@ func (d Difference) String() string {
 
 // Differences compares two JSON documents value by value. It ignores layout,
 // but compares numbers as they are written. It does not list a seal that
-// differs only because other values do.
+// differs only because other values do, and no "answer" of the second document
+// where the first has none.
 func Differences(was, is []byte) ([]Difference, error) {
 	a, err := decode(was)
 	if err != nil {
@@ -81,10 +82,15 @@ func Differences(was, is []byte) ([]Difference, error) {
 	}
 	var d differ
 	d.value("", a, b)
-	ofSeal := func(one Difference) bool { return slices.Contains(seal.Fields, one.Where) }
+	// before documents had answers
+	before := func(one Difference) bool { return one.Where == "answer" && one.Was == "" }
+	ofSeal := func(one Difference) bool { return before(one) || slices.Contains(seal.Fields, one.Where) }
 	values := slices.DeleteFunc(slices.Clone(d.list), ofSeal)
 	if len(values) > 0 {
 		return values, nil
+	}
+	if slices.ContainsFunc(d.list, before) {
+		return slices.DeleteFunc(d.list, func(one Difference) bool { return before(one) || one.Was != "" }), nil
 	}
 	return d.list, nil
 }

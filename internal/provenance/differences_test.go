@@ -83,6 +83,21 @@ func TestDifferencesAreTheOnesThereAre(t *testing.T) {
 	})
 }
 
+// A document of the time before answers is the same as one with its answer.
+func TestNoAnswerIsNoDifference(t *testing.T) {
+	const was, is = `{"rows": [1], "sha256": "a"}`, `{"answer": ["x"], "rows": [1], "sha256": "b"}`
+	list, err := Differences([]byte(was), []byte(is))
+	require.NoError(t, err)
+	require.Empty(t, list)
+	list, err = Differences([]byte(is), []byte(was))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	list, err = Differences([]byte(was), []byte(`{"answer": ["x"], "rows": [2], "sha256": "b"}`))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, "rows", list[0].Where[:4])
+}
+
 func TestReadRefuses(t *testing.T) {
 	for document, want := range map[string]string{
 		``:                               "byte 0: not JSON, expected an object that spinsim wrote with --format json",
