@@ -4,16 +4,16 @@ import json
 import os
 import sys
 
-from ._program import InputError, RunError, execute, program
+from ._program import InputError, ProgramError, RunError, execute, program
 from ._result import Result
 
 
-def compare(experiment, *, quiet=False, **flags):
+def compare(experiment, /, *, quiet=False, **flags):
     """Measure an experiment, and return a Result. Keywords are flags of the program."""
     return _document(["compare", experiment], flags, quiet)
 
 
-def run(scenario, *, quiet=False, **flags):
+def run(scenario, /, *, quiet=False, **flags):
     """Run a scenario, a YAML file, and return a Result."""
     return _document(["run", os.fspath(scenario)], flags, quiet)
 
@@ -72,6 +72,8 @@ def _document(arguments, flags, quiet):
         raise InputError("these flags print no rows; command() returns the text") from error
     if status:
         raise _error(status, messages, result)
+    if result is None and "part" not in flags:  # part=... measures, and shows no table
+        raise ProgramError("%s has printed nothing: expected the program spinsim" % program())
     if messages and not quiet:
         print(messages, file=sys.stderr)
     return result
@@ -96,7 +98,7 @@ def _arguments(flags):
 def _text(value):
     if isinstance(value, bool):
         return "true" if value else "false"
-    if hasattr(value, "__iter__") and not isinstance(value, str):
+    if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)):
         return ",".join(_text(one) for one in value)
     return str(value)
 

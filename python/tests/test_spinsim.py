@@ -71,6 +71,15 @@ class Calls(unittest.TestCase):
             self.assertEqual(result.tables["latency"][0]["samples"], 1)
             self.assertEqual(result.columns["median_ns"]["unit"], "ns")
 
+    def test_answer_and_added_columns(self):
+        result = spinsim.compare("bcast", ranks=4, size=8, profile="spin-int", set={"hpu.cores": [4, 8]}, over_open=True)
+        self.assertRegex(result.answer[0], "^hpu.cores 4: spin-int, 4 ranks, 8 B: spin-stream takes ")
+        self.assertEqual(result.tables, {})
+        self.assertLessEqual(set(result.rows[0]), set(result.columns))
+        self.assertEqual(result.columns["latency_low_ns"]["unit"], "ns")
+        self.assertRegex(result.columns["speedup_high"]["help"], "^largest value .* latency of rdma")
+        self.assertEqual(result.columns["hpu_cores"]["help"], "the field hpu.cores of the profile")
+
     def test_discovery(self):
         known = spinsim.experiments()
         self.assertIn("ranks", [a["name"] for a in known["bcast"]["axes"]])
@@ -85,6 +94,21 @@ class Errors(unittest.TestCase):
             with self.assertRaisesRegex(spinsim.InputError, text) as caught:
                 spinsim.compare("bcast", **flags)
             self.assertEqual(caught.exception.status, 2)
+
+    def test_every_flag_is_a_keyword(self):
+        with self.assertRaisesRegex(spinsim.InputError, "--experiment"):
+            spinsim.compare("pagefault", experiment="nosuch")
+        with self.assertRaisesRegex(spinsim.InputError, "--scenario"):
+            spinsim.run("nosuch.yaml", scenario=1)
+
+    def test_bytes_are_no_list_of_numbers(self):
+        with self.assertRaisesRegex(spinsim.InputError, "--ranks: \"b'4'\""):
+            spinsim.compare("bcast", ranks=b"4")
+
+    def test_another_program(self):
+        for path, text in {"/bin/true": "/bin/true has printed nothing", "/bin/echo": "print no rows", "/bin/false": "status 1"}.items():
+            with mock.patch.dict(os.environ, {"SPINSIM": path}), self.assertRaisesRegex(spinsim.Error, text):
+                spinsim.compare("bcast")
 
     def test_flags_without_rows(self):
         for flag in "points", "slots":
