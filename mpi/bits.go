@@ -33,10 +33,11 @@ func criterion(e envelope) (match, ignore uint64) {
 	if e.source == AnySource {
 		ignore, e.source = sourceMask, 0
 	}
-	if e.tag == AnyTag {
+	if e.tag == AnyTag && e.ignore == 0 {
 		ignore |= tagMask
 		e.tag = 0
 	}
+	ignore |= e.ignore&tagMask | e.ignore&^exact>>sourceShift<<contextShift
 	return matchBits(e), ignore
 }
 

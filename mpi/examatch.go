@@ -132,6 +132,12 @@ func (t *overExaNet) receive(q *Request) error {
 	return t.match(q, p)
 }
 
+func (t *overExaNet) cancel(q *Request) (bool, error) {
+	there, looked := t.lists.posted.withdraw(q)
+	t.searched(looked, false)
+	return there, nil
+}
+
 func (t *overExaNet) probe(env envelope) (s Status, found bool, err error) {
 	i, looked := t.lists.find(env)
 	if i >= 0 {

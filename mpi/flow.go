@@ -207,7 +207,7 @@ func (t *overPortals) controlled(ev *portals.Event) error {
 // It cannot wait for a receive to free a header: the program may post that
 // receive only after a message that is now refused.
 func (t *overPortals) recover() error {
-	all, err := t.allKnown()
+	all, err := allKnown(t)
 	if !all || err != nil || t.unloading {
 		return err
 	}
@@ -219,7 +219,7 @@ func (t *overPortals) recover() error {
 			return err
 		}
 		t.progress++
-		if all, err = t.allKnown(); !all || err != nil { // unload takes time
+		if all, err = allKnown(t); !all || err != nil { // unload takes time
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (t *overPortals) recover() error {
 		if err := t.grow(); err != nil {
 			return err
 		}
-		if all, err = t.allKnown(); !all || err != nil { // grow takes time
+		if all, err = allKnown(t); !all || err != nil { // grow takes time
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func (t *overPortals) recover() error {
 }
 
 // allKnown reports whether senders have reported all refused messages.
-func (t *overPortals) allKnown() (bool, error) {
+func allKnown(t *overPortals) (bool, error) {
 	refused, err := t.ni.Objects().NIStatus(portals.SRDropCount)
 	return refused == t.known, err
 }

@@ -66,6 +66,12 @@ func (l *arrivalList) cut(a *arrival) {
 	}
 }
 
+func (h *hostForm) cancel(q *Request) (bool, error) {
+	there, looked := h.posted.withdraw(q)
+	searched(h.t.r.p, looked)
+	return there, nil
+}
+
 // post searches the messages that have arrived. Without a match it appends the
 // receive.
 func (h *hostForm) post(q *Request) error {

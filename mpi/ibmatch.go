@@ -86,6 +86,12 @@ func (t *overInfiniBand) receive(q *Request) error {
 	return err
 }
 
+func (t *overInfiniBand) cancel(q *Request) (bool, error) {
+	there, looked := t.lists.posted.withdraw(q)
+	searched(t.r.p, looked)
+	return there, nil
+}
+
 func (t *overInfiniBand) probe(env envelope) (s Status, found bool, err error) {
 	i, looked := t.lists.find(env)
 	if i >= 0 {

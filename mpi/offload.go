@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/matching"
@@ -50,8 +51,22 @@ func (o *offload) post(q *Request) error {
 			return err
 		}
 	}
-	_, err := t.ni.MEAppend(messagePT, &o.me, portals.PriorityList, ptrRequest|uint64(q.id))
+	var err error
+	q.entry, err = t.ni.MEAppend(messagePT, &o.me, portals.PriorityList, ptrRequest|uint64(q.id))
 	return err
+}
+
+func (o *offload) cancel(q *Request) (bool, error) {
+	overhead(o.t.r.p)
+	switch err := o.t.ni.Objects().MEUnlink(q.entry); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, portals.ErrInUse), errors.Is(err, portals.ErrArgInvalid):
+		// a message has matched it
+		return false, nil
+	default:
+		return false, err
+	}
 }
 
 // arrived completes a receive whose message is in its place, or takes an

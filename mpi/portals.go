@@ -15,6 +15,8 @@ import (
 type form interface {
 	// post starts a receive.
 	post(q *Request) error
+	// cancel does the work of transport's cancel.
+	cancel(q *Request) (bool, error)
 	// arrived handles a message: PUT or PUT_OVERFLOW.
 	arrived(ev *portals.Event) error
 	// unlinked and freed handle AUTO_UNLINK and AUTO_FREE of a buffer.
@@ -235,6 +237,8 @@ func (t *overPortals) receive(q *Request) error {
 	}
 	return t.advanced()
 }
+
+func (t *overPortals) cancel(q *Request) (bool, error) { return t.form.cancel(q) }
 
 // overhead charges the time to give the NIC an operation that package runtime
 // does not charge: appending an entry.

@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/spinsim/spinsim/internal/poison"
+import (
+	"github.com/spinsim/spinsim/internal/poison"
+	"github.com/spinsim/spinsim/portals"
+)
 
 // Status describes a message that was received or sent.
 type Status struct {
@@ -35,7 +38,8 @@ type Request struct {
 	// elements that are not in one piece; addr and length are then their packed
 	// bytes
 	typed      *typed
-	prev, next *Request // in one of the lists of the rank
+	entry      portals.Handle // of a receive that the NIC matches
+	prev, next *Request       // in one of the lists of the rank
 }
 
 // Receives reports whether the request is a receive.
@@ -86,6 +90,18 @@ func (l *requestList) push(q *Request) {
 		l.last.next = q
 	}
 	l.last = q
+}
+
+// withdraw takes a request out, if it is there, and returns how many elements
+// were looked at.
+func (l *requestList) withdraw(wanted *Request) (there bool, looked int) {
+	for q := l.first; q != nil; q = q.next {
+		if looked++; q == wanted {
+			l.cut(q)
+			return true, looked
+		}
+	}
+	return false, looked
 }
 
 // pop takes the first request; nil: there is none.

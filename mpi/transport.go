@@ -43,6 +43,9 @@ type transport interface {
 	// may have wildcards, selects the message. A longer message is an error
 	// that wraps ErrTruncate (Request.fits).
 	receive(q *Request) error
+	// cancel withdraws a receive that no message has matched, and reports whether
+	// it did. Otherwise the receive completes as if nobody had asked.
+	cancel(q *Request) (bool, error)
 	// probe looks for the earliest message that has come, has no receive, and
 	// would match a receive with env. It does not wait.
 	probe(env envelope) (status Status, found bool, err error)
@@ -86,9 +89,15 @@ type envelope struct {
 	source  int
 	tag     uint32
 	context uint16
+	// of a receive: bits of context and tag, as one number (Tagged), that need not agree
+	ignore uint64
 }
 
 // takes reports whether a receive with envelope e takes a message.
 func (e envelope) takes(message envelope) bool {
+	if e.ignore != 0 {
+		differ := uint64(e.context^message.context)<<sourceShift | uint64(e.tag^message.tag)
+		return differ&^e.ignore == 0 && (e.source == message.source || e.source == AnySource)
+	}
 	return e.context == message.context && (e.source == message.source || e.source == AnySource) && (e.tag == message.tag || e.tag == AnyTag)
 }
