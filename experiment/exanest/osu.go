@@ -111,7 +111,7 @@ const (
 
 func transportAxis() experiment.Axis {
 	return experiment.Axis{
-		Name: "transport", Kind: report.Text, Of: []string{overExaNet, overPortals, overOffload}, Default: overExaNet,
+		Name: "transport", Kind: report.Text, Of: TransportNames(), Default: overExaNet,
 		Help: "what carries the messages: exanet (ExaNet-MPI), portals (the process matches) or portals-offload (the NIC and its handlers do)",
 	}
 }
@@ -148,24 +148,37 @@ func DefaultTransport(p *profile.Profile) string {
 
 // transport returns an error if the device does not have the transport of the
 // point.
-func transport(p *experiment.Point) error {
-	if p.Text("transport") == overExaNet && p.Profile.HPU.DMAWrite != nic.Landed {
+func transport(p *experiment.Point) error { return hasTransport(p.Profile, p.Text("transport")) }
+
+func hasTransport(p *profile.Profile, name string) error {
+	if name == overExaNet && p.HPU.DMAWrite != nic.Landed {
 		return fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s for transport %s: what is acknowledged must be in the mailbox; there are transports %s and %s",
-			p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, overExaNet, overPortals, overOffload)
+			p.Origin.Name, p.HPU.DMAWrite, nic.Landed, overExaNet, overPortals, overOffload)
 	}
 	return nil
 }
 
-// transportOptions are the options of package mpi for the transport of a point.
-func transportOptions(p *experiment.Point) mpi.Options {
-	switch p.Text("transport") {
-	case overPortals:
-		return mpi.DefaultOptions(mpi.Host)
-	case overOffload:
-		return mpi.DefaultOptions(mpi.Offload)
-	}
-	return mpi.DefaultExaNetOptions()
+var transports = map[string]func() mpi.Options{
+	overExaNet:  mpi.DefaultExaNetOptions,
+	overPortals: func() mpi.Options { return mpi.DefaultOptions(mpi.Host) },
+	overOffload: func() mpi.Options { return mpi.DefaultOptions(mpi.Offload) },
 }
+
+// TransportNames lists the values of the axis transport.
+func TransportNames() []string { return []string{overExaNet, overPortals, overOffload} }
+
+// TransportOptions are the options of package mpi for a value of the axis
+// transport. It is an error if the device does not have that transport.
+func TransportOptions(p *profile.Profile, name string) (mpi.Options, error) {
+	options, known := transports[name]
+	if !known {
+		return mpi.Options{}, fmt.Errorf("%q, expected one of %s", name, strings.Join(TransportNames(), ", "))
+	}
+	return options(), hasTransport(p, name)
+}
+
+// transportOptions are the options of package mpi for the transport of a point.
+func transportOptions(p *experiment.Point) mpi.Options { return transports[p.Text("transport")]() }
 
 // transportSlots are the slots of the transport.
 func transportSlots(p *experiment.Point) []*handlers.Slot {

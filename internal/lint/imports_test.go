@@ -89,6 +89,7 @@ var table = map[string]policy{
 	"experiment/part":    {rooms: []string{"experiment", "mpi"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/npf":     {rooms: []string{"experiment/part", "internal/npf", "internal/osu", "internal/beff"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/pspin":   {rooms: []string{"experiment", "internal/cores", "internal/pspin"}},
+	"mpirun":             {rooms: []string{"mpi"}, modules: []string{"golang.org/x/sys"}},
 	"internal/pspin":     {rooms: []string{"handlers"}},
 	"internal/ycsb":      {},
 	"internal/libraries": {rooms: []string{"handlers"}},

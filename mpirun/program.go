@@ -1,0 +1,43 @@
+// Package mpirun runs MPI programs as they are, compiled against Debian's Open
+// MPI, on simulated nodes. A provider of libfabric hands the operations of each
+// rank to the simulator; package mpi carries the messages over the NICs of a
+// cluster, in virtual time. Computing takes no time.
+//
+// One process runs at a time: a rank goes on until it waits, looks at the clock
+// or sleeps; then the simulator goes on until something has happened for a rank.
+// So the order of all steps, and all times, are the same in each run.
+package mpirun
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// Program is a program to run.
+type Program struct {
+	Profile  *profile.Profile
+	MPI      mpi.Options // with the number of ranks
+	Command  []string    // the program and its arguments
+	Out, Err io.Writer
+	Limits   sim.Limits
+}
+
+// Result is what a run measured.
+type Result struct {
+	Took  sim.Time // from the end of MPI_Init to the last beginning of MPI_Finalize
+	Stats mpi.Stats
+}
+
+// MissingError names Debian's packages that a machine lacks.
+type MissingError struct {
+	What, Packages string
+}
+
+// Error names the packages.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("no %s: MPI programs need Debian's packages %s", e.What, e.Packages)
+}

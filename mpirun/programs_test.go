@@ -1,0 +1,137 @@
+//go:build programs
+
+package mpirun
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/exanest"
+	_ "github.com/spinsim/spinsim/internal/libraries"
+	_ "github.com/spinsim/spinsim/internal/wings"
+	"github.com/spinsim/spinsim/profile"
+)
+
+// compiled is a program of testdata.
+func compiled(t *testing.T, name string) string {
+	program := filepath.Join(t.TempDir(), name)
+	out, err := exec.Command("mpicc.openmpi", "-O2", "-o", program, filepath.Join("testdata", name+".c")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
+
+// try runs a program, and returns what it said.
+func try(t *testing.T, device, transport string, ranks int, command ...string) (Result, string, error) {
+	p, err := profile.Load(device)
+	require.NoError(t, err)
+	o, err := exanest.TransportOptions(p, transport)
+	require.NoError(t, err)
+	o.Ranks = ranks
+	var out bytes.Buffer
+	r, err := (&Program{Profile: p, MPI: o, Command: command, Out: &out, Err: &out}).Run(t.Context())
+	return r, out.String(), err
+}
+
+// A program's own latency is what experiment osu measures, to the nanosecond of
+// MPI_Wtime: Open MPI adds no time of its own.
+func TestLatency(t *testing.T) {
+	program := compiled(t, "latency")
+	e, err := experiment.Find("osu")
+	require.NoError(t, err)
+	for device, transports := range map[string][]string{"spin-int": {"portals", "portals-offload"}, "exanest": {"exanet"}} { //lint:maporder each by itself
+		for _, transport := range transports {
+			_, out, err := try(t, device, transport, 2, program)
+			require.NoError(t, err, "%s", out)
+			p, err := profile.Load(device)
+			require.NoError(t, err)
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			require.Len(t, lines, 15)
+			for i, line := range lines {
+				point, err := e.At(p, experiment.Values{"benchmark": "latency", "path": "0-1", "transport": transport, "size": 1 << i, "warmup": 5, "iterations": 20})
+				require.NoError(t, err)
+				r, err := e.Measure(t.Context(), point)
+				require.NoError(t, err)
+				var size int
+				var us float64
+				_, err = fmt.Sscan(line, &size, &us)
+				require.NoError(t, err, line)
+				require.Equal(t, 1<<i, size)
+				want, delta := r.Time(experiment.LatencyColumn).Microseconds(), 0.001
+				if transport == "portals" {
+					delta = 0.01 * want // buffers that smaller messages have filled are appended again
+				}
+				require.InDelta(t, want, us, delta, "%s over %s, %d B", device, transport, size)
+			}
+		}
+	}
+}
+
+// How programs end, and what the run says of it.
+func TestEnds(t *testing.T) {
+	program := compiled(t, "ends")
+	for how, wrong := range map[string]string{ //lint:maporder each by itself
+		"well": "", "clock": "", "test": "", "cancel": "",
+		"deadlock": "rank 0 waits in receive from rank 1, 4 B, tag 1",
+		"kill":     "rank 1: the process has ended before MPI_Finalize",
+		"exit":     "rank 1: the process has ended before MPI_Finalize",
+		"abort":    "rank 1: the process has ended before MPI_Finalize",
+		"truncate": "message of 100 B from rank 1 with tag 1 is longer than its receive of 10 B",
+		"code":     "exit status 7",
+	} {
+		r, out, err := try(t, "spin-int", "portals-offload", 2, program, how)
+		if wrong == "" {
+			require.NoError(t, err, "%s: %s", how, out)
+		} else {
+			require.ErrorContains(t, err, wrong, "%s: %s", how, out)
+		}
+		if how == "clock" {
+			require.InDelta(t, 2.0, r.Took.Seconds()*1000, 0.01)
+		}
+		left, _ := exec.Command("pgrep", "-f", "^"+program).Output()
+		require.Empty(t, string(left), how)
+	}
+	folders, err := filepath.Glob(filepath.Join(os.TempDir(), "spinsim-mpirun-*"))
+	require.NoError(t, err)
+	require.Empty(t, folders)
+}
+
+// What is no MPI program measures nothing.
+func TestNoMPI(t *testing.T) {
+	_, _, err := try(t, "spin-int", "portals", 2, "echo", "hello")
+	require.ErrorContains(t, err, "before all ranks were on the network")
+	_, out, err := try(t, "spin-int", "portals", 2, "./nothing")
+	require.ErrorContains(t, err, "before all ranks were on the network")
+	require.Contains(t, out, "nothing")
+}
+
+var thermo = regexp.MustCompile(`(?m)^ +\d+( +-?[\d.]+)+ *$`)
+
+// LAMMPS computes what it computes over shared memory, in the same virtual time
+// in each run.
+func TestLAMMPS(t *testing.T) {
+	input, err := filepath.Abs(filepath.Join("testdata", "in.lj"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	shared, err := exec.Command("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "8", "lmp", "-in", input, "-log", "none").Output()
+	require.NoError(t, err)
+	want := thermo.FindAllString(string(shared), -1)
+	require.Len(t, want, 6)
+	first, out, err := try(t, "exanest", "exanet", 8, "lmp", "-in", input, "-log", "none")
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, want, thermo.FindAllString(out, -1))
+	for range 2 {
+		again, same, err := try(t, "exanest", "exanet", 8, "lmp", "-in", input, "-log", "none")
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		require.Equal(t, out, same)
+	}
+}

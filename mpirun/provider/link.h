@@ -1,0 +1,101 @@
+// The memory that a rank's process shares with the simulator, and whose turn it
+// is. One of the two runs at a time: the process until it hands over, and the
+// simulator until it hands back. So nothing here needs a lock. Package mpirun
+// has the same layout in link.go.
+#ifndef SPINSIM_LINK_H
+#define SPINSIM_LINK_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LINK_VERSION = 1, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
+
+// Whose turn it is: a futex.
+enum { TURN_PROCESS, TURN_SIMULATOR };
+
+// What the process is in. Before LINK_RUNNING and after it, polls are answered
+// without the simulation.
+enum { LINK_STARTING, LINK_RUNNING, LINK_ENDED };
+
+// Why the process hands over.
+enum link_why {
+	WHY_INIT = 1,  // MPI_Init has ended
+	WHY_WAIT,      // for a completion
+	WHY_LOOK,      // for completions; it goes on without any
+	WHY_CLOCK,     // it reads the time
+	WHY_SLEEP,     // for arg picoseconds
+	WHY_FULL,      // the posts have no more room
+	WHY_FINALIZE,  // MPI_Finalize begins
+};
+
+enum post_kind {
+	POST_SEND = 1, // tagged: data behind addr, or inlined
+	POST_RECEIVE,
+	POST_PEEK,     // look for a message that has come
+	POST_CANCEL,   // the receive with this context
+};
+
+enum {
+	POST_INLINED = 1,  // data is in the post
+	POST_QUIET = 2,    // no completion
+	POST_DELIVERED = 4, // complete when the message has a receive
+	POST_CLAIM = 8,    // of a peek: nobody else finds the message
+	POST_CLAIMED = 16, // a receive of the message that a peek has claimed
+	POST_DISCARD = 32, // of a claimed message: its data is not wanted
+	POST_MESSAGE = 64, // untagged: a space of its own
+};
+
+struct link_post {
+	uint32_t kind, flags;
+	uint64_t context;
+	uint64_t addr, length;
+	uint64_t tag, ignore;
+	uint64_t data; // remote completion data of a send
+	int32_t peer;  // rank; -1: any
+	uint32_t has_data;
+	uint8_t inlined[LINK_INJECT];
+};
+
+struct link_done {
+	uint64_t context;
+	uint64_t flags; // of libfabric
+	uint64_t length;
+	uint64_t addr;
+	uint64_t data;
+	uint64_t tag;
+	int32_t error; // positive: of libfabric
+	int32_t source;
+	uint64_t over; // bytes of the message that did not fit
+};
+
+struct link {
+	uint32_t version, size;
+	_Atomic uint32_t turn;
+	uint32_t why;
+	uint32_t state;
+	int32_t rank, ranks;
+	int32_t pid;
+	uint64_t arg;
+	uint64_t now;                 // virtual time, picoseconds
+	uint32_t posted;              // in posts; the simulator sets it to 0
+	uint32_t done_head, done_tail; // in done, modulo LINK_DONE
+	uint32_t unused;
+	struct link_post posts[LINK_POSTS];
+	struct link_done done[LINK_DONE];
+};
+
+// link_open connects the process with the simulator; NULL: it was not started by
+// one, or errno.
+struct link *link_open(void);
+
+// link_yield hands over, and returns when it is the process's turn again.
+void link_yield(struct link *l, enum link_why why, uint64_t arg);
+
+// link_post returns room for a post.
+struct link_post *link_post(struct link *l);
+
+// the link of this process; NULL: there is none
+extern struct link *spinsim_link;
+
+#endif

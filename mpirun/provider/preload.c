@@ -1,0 +1,222 @@
+// What a program asks of the system and of MPI, answered from the simulation:
+// the time and sleeps of its main thread, the beginning and the end of MPI, and
+// the calls that look for completions without waiting for them.
+#define _GNU_SOURCE
+#include "link.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+extern int spinsim_looking;
+
+#pragma GCC visibility push(default) // what this file defines stands before the system's
+
+// inside is whether this thread's time is virtual.
+static bool inside(void)
+{
+	struct link *l = spinsim_link;
+	return l && l->state == LINK_RUNNING && syscall(SYS_gettid) == l->pid;
+}
+
+static uint64_t virtual_now(void)
+{
+	link_yield(spinsim_link, WHY_CLOCK, 0);
+	return spinsim_link->now;
+}
+
+// Second 0 of the run, of clocks that count from the boot of the machine, and of
+// those that count from 1970: 2000-01-01. Open MPI takes second 0 for a clock
+// that it has not read yet.
+enum { MONOTONIC_ZERO = 1, REAL_ZERO = 946684800 };
+
+static uint64_t zero_of(clockid_t id) { return id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE || id == CLOCK_TAI ? REAL_ZERO : MONOTONIC_ZERO; }
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+	if (!inside())
+		return (int)syscall(SYS_clock_gettime, id, t);
+	uint64_t now = virtual_now();
+	*t = (struct timespec){(time_t)(zero_of(id) + now / 1000000000000u), (long)(now % 1000000000000u / 1000)};
+	return 0;
+}
+
+int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+	if (!inside())
+		return (int)syscall(SYS_gettimeofday, t, zone);
+	uint64_t now = virtual_now();
+	*t = (struct timeval){(time_t)(REAL_ZERO + now / 1000000000000u), (suseconds_t)(now % 1000000000000u / 1000000)};
+	return 0;
+}
+
+// A rank that waits spins, so the process has used all of its time.
+int getrusage(__rusage_who_t who, struct rusage *r)
+{
+	int e = (int)syscall(SYS_getrusage, who, r);
+	if (e == 0 && inside() && who != RUSAGE_CHILDREN) {
+		uint64_t now = virtual_now();
+		r->ru_utime = (struct timeval){(time_t)(now / 1000000000000u), (suseconds_t)(now % 1000000000000u / 1000000)};
+		r->ru_stime = (struct timeval){0, 0};
+	}
+	return e;
+}
+
+clock_t clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (clock_t)(t.tv_sec * CLOCKS_PER_SEC + t.tv_nsec / (1000000000 / CLOCKS_PER_SEC));
+}
+
+time_t time(time_t *out)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (out)
+		*out = t.tv_sec;
+	return t.tv_sec;
+}
+
+int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struct timespec *left)
+{
+	if (!inside())
+		return syscall(SYS_clock_nanosleep, id, flags, t, left) == 0 ? 0 : errno;
+	uint64_t d = (uint64_t)t->tv_sec * 1000000000000u + (uint64_t)t->tv_nsec * 1000u, now = 0;
+	if (flags & TIMER_ABSTIME)
+		now = virtual_now() + zero_of(id) * 1000000000000u;
+	if (d > now)
+		link_yield(spinsim_link, WHY_SLEEP, d - now);
+	return 0;
+}
+
+int nanosleep(const struct timespec *t, struct timespec *left)
+{
+	int e = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
+	if (e == 0)
+		return 0;
+	errno = e;
+	return -1;
+}
+
+int usleep(useconds_t us)
+{
+	struct timespec t = {us / 1000000, us % 1000000 * 1000};
+	return nanosleep(&t, NULL);
+}
+
+unsigned sleep(unsigned s)
+{
+	struct timespec t = {s, 0};
+	return nanosleep(&t, &t) == 0 ? 0 : (unsigned)t.tv_sec;
+}
+
+#define REAL(name) \
+	static __typeof__(&name) real; \
+	if (!real) \
+		real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+
+static void begun(void)
+{
+	if (spinsim_link && spinsim_link->state == LINK_STARTING)
+		link_yield(spinsim_link, WHY_INIT, 0);
+}
+
+static void ends(void)
+{
+	if (spinsim_link && spinsim_link->state == LINK_RUNNING)
+		link_yield(spinsim_link, WHY_FINALIZE, 0);
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+	REAL(MPI_Init);
+	int e = real(argc, argv);
+	begun();
+	return e;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided)
+{
+	REAL(MPI_Init_thread);
+	int e = real(argc, argv, wanted, provided);
+	begun();
+	return e;
+}
+
+int MPI_Finalize(void)
+{
+	REAL(MPI_Finalize);
+	ends();
+	return real();
+}
+
+// Fortran's calls do not go through those of C.
+
+void mpi_init_(int *e)
+{
+	REAL(mpi_init_);
+	real(e);
+	begun();
+}
+
+void mpi_init_thread_(int *wanted, int *provided, int *e)
+{
+	REAL(mpi_init_thread_);
+	real(wanted, provided, e);
+	begun();
+}
+
+void mpi_finalize_(int *e)
+{
+	REAL(mpi_finalize_);
+	ends();
+	real(e);
+}
+
+#define LOOKING(call) \
+	spinsim_looking++; \
+	int e = call; \
+	spinsim_looking--; \
+	return e
+
+int MPI_Test(void *request, int *flag, void *status)
+{
+	REAL(MPI_Test);
+	LOOKING(real(request, flag, status));
+}
+
+int MPI_Testall(int n, void *requests, int *flag, void *statuses)
+{
+	REAL(MPI_Testall);
+	LOOKING(real(n, requests, flag, statuses));
+}
+
+int MPI_Testany(int n, void *requests, int *index, int *flag, void *status)
+{
+	REAL(MPI_Testany);
+	LOOKING(real(n, requests, index, flag, status));
+}
+
+int MPI_Testsome(int n, void *requests, int *outcount, int *indices, void *statuses)
+{
+	REAL(MPI_Testsome);
+	LOOKING(real(n, requests, outcount, indices, statuses));
+}
+
+int MPI_Iprobe(int source, int tag, void *comm, int *flag, void *status)
+{
+	REAL(MPI_Iprobe);
+	LOOKING(real(source, tag, comm, flag, status));
+}
+
+int MPI_Improbe(int source, int tag, void *comm, int *flag, void *message, void *status)
+{
+	REAL(MPI_Improbe);
+	LOOKING(real(source, tag, comm, flag, message, status));
+}

@@ -1,0 +1,157 @@
+package mpirun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	gort "runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Run runs the program to its end. Errors: a *MissingError; a rank has ended
+// before MPI_Finalize; ranks wait for each other; the program has failed; no
+// message of several ranks went over the network.
+func (p *Program) Run(ctx context.Context) (result Result, err error) {
+	mpirun, err := exec.LookPath("mpirun")
+	if err != nil {
+		return result, &MissingError{"mpirun", packages}
+	}
+	provider, err := Provider()
+	if err != nil {
+		return result, err
+	}
+	folder, remove, err := file.Scratch("spinsim-mpirun")
+	if err != nil {
+		return result, fmt.Errorf("mpirun: %w", err)
+	}
+	defer remove()
+	path := filepath.Join(folder, "link")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return result, fmt.Errorf("mpirun: %w", err)
+	}
+	defer func() { _ = listener.Close() }() // it is closed when the program has ended
+	user := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := p.start(ctx, mpirun, provider, folder, path, listener)
+	links, err := gather(listener, p.MPI.Ranks)
+	if err == nil {
+		result, err = p.simulate(ctx, links)
+	}
+	if err != nil {
+		cancel()
+		end := ignore(<-ended)
+		if user.Err() != nil {
+			return result, context.Cause(user)
+		}
+		return result, errors.Join(err, end)
+	}
+	for _, l := range links {
+		l.state = stateEnded
+		l.wake(turnProcess)
+	}
+	if err := <-ended; err != nil {
+		return result, fmt.Errorf("mpirun: %w", err)
+	}
+	if p.MPI.Ranks > 1 && result.Stats.Sent == 0 {
+		return result, errors.New("mpirun: no message went over the network: nothing was measured")
+	}
+	return result, nil
+}
+
+// ignore drops the end of a program that we have killed.
+func ignore(err error) error {
+	if _, is := errors.AsType[*exec.ExitError](err); is {
+		return nil
+	}
+	return err
+}
+
+// start starts Open MPI's mpirun. Its end closes the listener.
+func (p *Program) start(ctx context.Context, mpirun, provider, folder, path string, listener net.Listener) <-chan error {
+	c := exec.CommandContext(ctx, mpirun, append([]string{
+		"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(p.MPI.Ranks),
+		// nothing passes the network
+		"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "spinsim",
+		"--mca", "osc", "pt2pt", "--mca", "btl", "self", "--mca", "coll", "^sm,hcoll,han",
+		"--mca", "orte_tmpdir_base", folder,
+		"-x", "SPINSIM_LINK=" + path, "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
+	}, p.Command...)...)
+	c.Stdout, c.Stderr = p.Out, p.Err
+	c.Stdin = nil
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // mpirun ends its ranks
+	c.WaitDelay = 2 * time.Second
+	ended := make(chan error, 1)
+	go func() {
+		gort.LockOSThread() // the system kills the child when this thread ends
+		defer gort.UnlockOSThread()
+		err := c.Run()
+		_ = listener.Close()
+		ended <- err
+	}()
+	return ended
+}
+
+// gather waits for all ranks, and until each has left MPI_Init.
+func gather(listener *net.UnixListener, ranks int) ([]*link, error) {
+	links := make([]*link, ranks)
+	for range ranks {
+		conn, err := listener.AcceptUnix()
+		if err != nil {
+			return nil, errors.New("mpirun: the program has ended before all ranks were on the network: is it an MPI program, and compiled against Debian's Open MPI?")
+		}
+		l, err := accept(conn, ranks)
+		if err != nil {
+			return nil, err
+		}
+		if links[l.rank] != nil {
+			return nil, fmt.Errorf("mpirun: rank %d is there twice", l.rank)
+		}
+		links[l.rank] = l
+		go l.watch()
+	}
+	for _, l := range links {
+		if why := l.await(); why != whyInit {
+			return nil, fmt.Errorf("mpirun: rank %d has ended in MPI_Init", l.rank)
+		}
+	}
+	return links, nil
+}
+
+func (p *Program) simulate(ctx context.Context, links []*link) (result Result, err error) {
+	c, err := runtime.NewCluster(runtime.Config{Profile: p.Profile, Nodes: p.MPI.Nodes(p.MPI.Ranks), Limits: p.Limits})
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	w, err := mpi.New(c, p.MPI)
+	if err != nil {
+		return result, err
+	}
+	all := make([]*rank, len(links))
+	for i, l := range links {
+		k := &rank{link: l, all: all, free: map[int][]runtime.View{}, said: make([][]label, len(links))}
+		all[i] = k
+		if err := w.Spawn(i, func(r *mpi.Rank) error {
+			err := k.program(r)
+			result.Took = max(result.Took, r.Now())
+			return err
+		}); err != nil {
+			return result, err
+		}
+	}
+	err = w.Run(ctx)
+	result.Stats = w.Stats()
+	return result, err
+}

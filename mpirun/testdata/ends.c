@@ -1,0 +1,61 @@
+// A program that ends, or does not, as its argument says.
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	int rank, x = 0;
+	char b[100] = "";
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	const char *how = argv[1];
+	if (!strcmp(how, "deadlock"))
+		MPI_Recv(&x, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (!strcmp(how, "kill") && rank == 1)
+		raise(SIGKILL);
+	if (!strcmp(how, "exit") && rank == 1)
+		exit(0);
+	if (!strcmp(how, "abort") && rank == 1)
+		MPI_Abort(MPI_COMM_WORLD, 5);
+	if (!strcmp(how, "truncate")) {
+		if (rank == 1)
+			MPI_Send(b, 100, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+		else
+			MPI_Recv(b, 10, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	if (!strcmp(how, "clock")) {
+		double t = MPI_Wtime();
+		while (MPI_Wtime() - t < 1e-3)
+			;
+		usleep(1000);
+	}
+	if (!strcmp(how, "test")) {
+		MPI_Request r;
+		int done = 0;
+		MPI_Irecv(&x, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, &r);
+		usleep(10 * rank);
+		MPI_Send(&rank, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD);
+		while (!done)
+			MPI_Test(&r, &done, MPI_STATUS_IGNORE);
+		if (x != 1 - rank)
+			abort();
+	}
+	if (!strcmp(how, "cancel")) {
+		MPI_Request r;
+		MPI_Status s;
+		int gone;
+		MPI_Irecv(&x, 1, MPI_INT, 1 - rank, 9, MPI_COMM_WORLD, &r);
+		MPI_Cancel(&r);
+		MPI_Wait(&r, &s);
+		MPI_Test_cancelled(&s, &gone);
+		if (!gone)
+			abort();
+	}
+	MPI_Finalize();
+	return !strcmp(how, "code") ? 7 : 0;
+}
