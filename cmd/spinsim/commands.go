@@ -20,6 +20,7 @@ func commands(args []string) []command {
 		{"scenario", scenarioCommand},
 		{"explain", explainCommand},
 		{"goal", goalCommand},
+		{"mpirun", mpirunCommand},
 		{"profile", profileCommand},
 		{"topology", topologyCommand},
 		{"storage", storageCommand},

@@ -31,6 +31,7 @@ var (
 var mentions = []string{
 	"spinsim compare … --waterfall A,B", "spinsim compare … --handler my.wasm", "spinsim handler new, build, inspect, run", "spinsim explain FILE",
 	"spinsim handler new NAME", "spinsim handler new NAME --lang c", "spinsim rerun", "spinsim run", "spinsim goal",
+	"spinsim mpirun -np 16 --ranks-per-node 4 --profile exanest -- lmp -in in.lj", "spinsim mpirun", "spinsim osu",
 }
 
 // documents is for the step documents of .ci/run: go test alone takes the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -61,6 +62,11 @@ func purposes() []purpose {
 		}},
 		{"handlers-assemblyscript", "handler new --lang assemblyscript and build: handlers in AssemblyScript", []need{
 			{"asc", compiler(build.AssemblyScript), "npm install assemblyscript, here or in a folder above, or scripts/install-languages.sh of the repository"},
+		}},
+		{"programs", "mpirun: MPI programs, unchanged", []need{
+			{"gcc", program("gcc"), "apt-get install gcc libc6-dev"},
+			{"libfabric", header("/usr/include/rdma/providers/fi_prov.h"), "apt-get install libfabric-dev"},
+			{"mpirun", program("mpirun.openmpi"), "apt-get install openmpi-bin"},
 		}},
 		{"captures", "to look at packets in captures", []need{
 			{"wireshark", program("wireshark", "tshark"), "apt-get install wireshark, or tshark"},
@@ -183,6 +189,16 @@ func program(names ...string) func() (string, error) {
 			}
 		}
 		return "", fmt.Errorf("%s not found", strings.Join(names, " or "))
+	}
+}
+
+// header finds a header of a C library.
+func header(path string) func() (string, error) {
+	return func() (string, error) {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("%s not found", path)
+		}
+		return path, nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,12 @@ func run(args []string, out, errs io.Writer) int {
 	// The commands last as long as the program, so collecting garbage among
 	// them would find nothing.
 	memory.CollectLate()
+	if len(args) > 0 && args[0] == "mpirun" { // as people type it for other mpiruns
+		args = slices.Clone(args)
+		if i := slices.Index(args, "-np"); i > 0 && !slices.Contains(args[:i], "--") {
+			args[i] = "-n"
+		}
+	}
 	return cli.Execute(rootCommand(args...), args, out, errs)
 }
 
