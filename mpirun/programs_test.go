@@ -79,7 +79,7 @@ func TestLatency(t *testing.T) {
 func TestEnds(t *testing.T) {
 	program := compiled(t, "ends")
 	for how, wrong := range map[string]string{ //lint:maporder each by itself
-		"well": "", "clock": "", "test": "", "cancel": "",
+		"well": "", "clock": "", "test": "", "cancel": "", "mprobe": "", "ssend": "",
 		"deadlock": "rank 0 waits in receive from rank 1, 4 B, tag 1",
 		"kill":     "rank 1: the process has ended before MPI_Finalize",
 		"exit":     "rank 1: the process has ended before MPI_Finalize",

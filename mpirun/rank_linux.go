@@ -1,6 +1,7 @@
 package mpirun
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/mpi"
@@ -24,7 +25,6 @@ const untagged = 1 << 43
 const (
 	errNoMessage = 42
 	errCanceled  = 125
-	errTruncated = 265
 )
 
 // rank is what the process of a rank has under way.
@@ -35,14 +35,17 @@ type rank struct {
 	free    map[int][]runtime.View // buffers, by their size class
 	flights []flight
 	unused  []int
-	said    [][]label // to each rank: what a message has besides its bytes, by its number
+	// to each rank: what a message has besides its bytes, by its number
+	said []map[uint32]label
 }
 
 // flight is an operation of the process.
 type flight struct {
 	post
-	view runtime.View
-	of   *mpi.Request
+	view    runtime.View
+	of      *mpi.Request // nil: it has come, and its claimant has not asked for it
+	claimed bool         // found by a peek, for a receive with the same context
+	status  mpi.Status   // of what has come
 }
 
 // label is what a message says of itself besides its bytes.
@@ -109,7 +112,7 @@ func (k *rank) wait() error {
 
 // completed moves completions to the process, and returns how many it may take.
 func (k *rank) completed() (int, error) {
-	for int(k.doneTail-k.doneHead) < linkDone {
+	for int(k.doneTail-k.doneHead) < linkDone-linkPosts { // a post makes one, too
 		q, err := k.r.Test()
 		if err != nil {
 			return 0, err
@@ -126,34 +129,56 @@ func (k *rank) completed() (int, error) {
 
 // settle ends an operation.
 func (k *rank) settle(q *mpi.Request) error {
-	f := &k.flights[q.User]
-	d := done{context: f.context, flags: flagSend | flagTagged}
-	if f.flags&postMessage != 0 {
-		d.flags = flagSend | flagMessage
-	}
-	if f.kind == postReceive {
-		s := q.Status()
-		said := k.label(s)
-		d.flags = d.flags&^flagSend | flagReceive
-		d.length, d.addr, d.tag, d.data, d.source = uint64(s.Bytes), f.addr, said.tag, said.data, int32(s.Source)
-		if said.hasData {
-			d.flags |= flagRemoteCQ
+	number := q.User
+	f := &k.flights[number]
+	f.of, f.status = nil, q.Status()
+	k.r.Free(q)
+	switch {
+	case f.kind == postSend:
+		d := done{context: f.context, flags: flagSend | flagTagged}
+		if f.flags&postMessage != 0 {
+			d.flags = flagSend | flagMessage
 		}
-		if err := k.write(f.addr, f.view.Read()[:s.Bytes]); err != nil {
+		if f.flags&postQuiet == 0 {
+			k.push(d)
+		}
+		k.end(number)
+		return nil
+	case f.claimed: // the process asks for it later
+		return nil
+	}
+	return k.deliver(number)
+}
+
+// deliver gives the process a message that has come.
+func (k *rank) deliver(number int) error {
+	f := &k.flights[number]
+	if f.flags&postDiscard == 0 {
+		if err := k.write(f.addr, f.view.Read()[:f.status.Bytes]); err != nil {
 			return err
 		}
 	}
-	if f.flags&postQuiet == 0 || d.err != 0 {
+	d := k.described(f.context, f.status)
+	d.addr = f.addr
+	if f.flags&postMessage != 0 {
+		d.flags = d.flags&^flagTagged | flagMessage
+	}
+	if f.flags&postQuiet == 0 {
 		k.push(d)
 	}
-	k.end(q.User)
-	k.r.Free(q)
+	delete(k.all[f.status.Source].said[k.rank], f.status.Sequence)
+	k.end(number)
 	return nil
 }
 
-// label returns what a message that has arrived says of itself.
-func (k *rank) label(s mpi.Status) label {
-	return k.all[s.Source].said[k.rank][s.Sequence]
+// described is the completion of a receive or of a peek.
+func (k *rank) described(context uint64, s mpi.Status) done {
+	said := k.all[s.Source].said[k.rank][s.Sequence]
+	d := done{context: context, flags: flagReceive | flagTagged, length: uint64(s.Bytes), tag: said.tag, data: said.data, source: int32(s.Source)}
+	if said.hasData {
+		d.flags |= flagRemoteCQ
+	}
+	return d
 }
 
 // drain carries out what the process has posted.
@@ -162,7 +187,11 @@ func (k *rank) drain() error {
 		p := &k.posts[i]
 		switch p.kind {
 		case postSend, postReceive:
-			if err := k.start(p); err != nil {
+			start := k.start
+			if p.flags&postClaimed != 0 {
+				start = k.claim
+			}
+			if err := start(p); err != nil {
 				return err
 			}
 		case postCancel:
@@ -204,7 +233,8 @@ func (k *rank) start(p *post) error {
 		} else if err := k.read(p.addr, v.Write()); err != nil {
 			return err
 		}
-		k.said[p.peer] = append(k.said[p.peer], label{tag: p.tag, data: p.data, hasData: p.hasData != 0})
+		sequence := k.r.Upcoming(int(p.peer), 0, 0).Sequence
+		k.said[p.peer][sequence] = label{tag: p.tag, data: p.data, hasData: p.hasData != 0}
 		q, err = k.r.Send(v, int(p.peer), tag, p.flags&postDelivered != 0)
 	} else {
 		q, err = k.r.Receive(v, int(p.peer), tag, p.ignore)
@@ -214,6 +244,26 @@ func (k *rank) start(p *post) error {
 	}
 	q.User, k.flights[i].of = i, q
 	return nil
+}
+
+// claim receives the message that a peek with the same context has found.
+func (k *rank) claim(p *post) error {
+	for i := range k.flights {
+		f := &k.flights[i]
+		if !f.claimed || f.context != p.context {
+			continue
+		}
+		here := f.of == nil
+		f.post, f.claimed = *p, false
+		if f.status.Bytes > int(p.length) && p.flags&postDiscard == 0 {
+			return fmt.Errorf("message of %d B from rank %d is %w of %d B", f.status.Bytes, f.status.Source, mpi.ErrTruncate, p.length)
+		}
+		if here {
+			return k.deliver(i)
+		}
+		return nil // settle does it
+	}
+	return errors.New("a receive of a message that no peek has claimed")
 }
 
 // cancel withdraws the receive with a context, and says whether it did.
@@ -247,19 +297,33 @@ func (k *rank) end(i int) {
 	k.unused = append(k.unused, i)
 }
 
+// peek looks for a message, and may claim it: then it is received at once, into
+// a buffer.
 func (k *rank) peek(p *post) error {
 	s, found, err := k.r.Probe(int(p.peer), p.tag, p.ignore)
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		k.r.Looked()
+		k.push(done{context: p.context, flags: flagReceive | flagTagged, err: errNoMessage})
+		return nil
+	}
+	d := k.described(p.context, s)
+	k.push(d)
+	if p.flags&postClaim == 0 {
+		return nil
+	}
+	own := *p
+	own.kind, own.peer, own.tag, own.ignore, own.length = postReceive, int32(s.Source), d.tag, 0, uint64(s.Bytes)
+	if err := k.start(&own); err != nil {
 		return err
 	}
-	d := done{context: p.context, flags: flagReceive | flagTagged, err: errNoMessage}
-	if found {
-		said := k.label(s)
-		d.err, d.length, d.tag, d.data, d.source = 0, uint64(s.Bytes), said.tag, said.data, int32(s.Source)
-	} else {
-		k.r.Looked()
+	for i := range k.flights {
+		if f := &k.flights[i]; f.of != nil && f.context == p.context {
+			f.claimed, f.status = true, s
+		}
 	}
-	k.push(d)
 	return nil
 }
 

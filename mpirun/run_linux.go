@@ -141,7 +141,10 @@ func (p *Program) simulate(ctx context.Context, links []*link) (result Result, e
 	}
 	all := make([]*rank, len(links))
 	for i, l := range links {
-		k := &rank{link: l, all: all, free: map[int][]runtime.View{}, said: make([][]label, len(links))}
+		k := &rank{link: l, all: all, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
+		for to := range k.said {
+			k.said[to] = make(map[uint32]label)
+		}
 		all[i] = k
 		if err := w.Spawn(i, func(r *mpi.Rank) error {
 			err := k.program(r)

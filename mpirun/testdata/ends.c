@@ -45,6 +45,26 @@ int main(int argc, char **argv)
 		if (x != 1 - rank)
 			abort();
 	}
+	if (!strcmp(how, "mprobe")) { // a claimed message is nobody else's
+		MPI_Message m;
+		MPI_Status s;
+		int first = rank + 10, second = rank + 20, y = 0;
+		MPI_Send(&first, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD);
+		MPI_Send(&second, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD);
+		MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &m, &s);
+		MPI_Recv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Mrecv(&x, 1, MPI_INT, &m, &s);
+		if (x != 11 - rank || y != 21 - rank || s.MPI_SOURCE != 1 - rank || s.MPI_TAG != 1)
+			abort();
+	}
+	if (!strcmp(how, "ssend")) {
+		MPI_Request r;
+		MPI_Irecv(&x, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, &r);
+		MPI_Ssend(&rank, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD);
+		MPI_Wait(&r, MPI_STATUS_IGNORE);
+		if (x != 1 - rank)
+			abort();
+	}
 	if (!strcmp(how, "cancel")) {
 		MPI_Request r;
 		MPI_Status s;
