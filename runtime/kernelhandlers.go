@@ -32,7 +32,11 @@ var kernelOps = []hpu.Op{hpu.OpNow, hpu.OpLog, hpu.OpNumHPUs, hpu.OpMyHPU, hpu.O
 func InKernel(m *hpu.Module) error {
 	for _, i := range m.Imports() {
 		if !slices.Contains(kernelOps, i.Op) {
-			return fmt.Errorf("imports %v: handlers of a kernel have no device, expected only %s", i.Op, strings.Trim(strings.ReplaceAll(fmt.Sprint(kernelOps), " ", ", "), "[]"))
+			var names []string
+			for _, op := range kernelOps {
+				names = append(names, op.String())
+			}
+			return fmt.Errorf("imports %v: handlers of a kernel have no device, expected only %s", i.Op, strings.Join(names, ", "))
 		}
 	}
 	return nil

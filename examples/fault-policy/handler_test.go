@@ -15,6 +15,8 @@ import (
 	_ "github.com/spinsim/spinsim/internal/wings"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
+	"github.com/spinsim/spinsim/spin/spintest"
 )
 
 // The README shows the handler, and the numbers of its table.
@@ -48,4 +50,14 @@ func TestReadme(t *testing.T) {
 			require.Equal(t, row[2+i], fmt.Sprintf("%.0f", r.Time(experiment.LatencyColumn).Microseconds()), "%s, %s", row[1], policy)
 		}
 	}
+}
+
+// The source, as native Go: the rest of the mapping comes behind the request.
+func TestPolicy(t *testing.T) {
+	d := spintest.New(t, spintest.Config{HostMem: 64})
+	var s pagein.State
+	f := pagein.Fault{Page: 1 << 20, Start: 0, End: 4 << 20}
+	out := spintest.Deliver(d, spintest.Handlers[pagein.State]{Header: policy}, &s, spintest.Message{Data: spin.EncodeState(&f), UserHdrLen: 64})
+	require.Equal(t, spin.Proceed, out.Header)
+	require.Equal(t, pagein.Plan{First: pagein.Range{Start: 1 << 20, End: 1<<20 + 64<<10}, Then: pagein.Range{Start: 1<<20 + 64<<10, End: 4 << 20}}, s.Plan)
 }
