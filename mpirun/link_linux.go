@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -101,7 +102,8 @@ type shared struct {
 type link struct {
 	*shared
 	conn *net.UnixConn
-	gone atomic.Bool // the process has ended
+	gone atomic.Bool   // the process has ended
+	over chan struct{} // closed then
 	file []byte
 }
 
@@ -134,7 +136,7 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
-	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), conn: conn, file: file}
+	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), conn: conn, over: make(chan struct{}), file: file}
 	l.version, l.size, l.rank, l.ranks, l.pid = linkVersion, uint32(size), h.rank, h.ranks, h.pid
 	if _, _, err := conn.WriteMsgUnix([]byte{1}, unix.UnixRights(fd), nil); err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
@@ -148,6 +150,19 @@ func (l *link) watch() {
 	_, _ = l.conn.Read(b[:])
 	l.gone.Store(true)
 	l.wake(turnSimulator)
+	close(l.over)
+}
+
+// kill ends the process, and returns when it is gone, as a rule. A nil link is no process.
+func (l *link) kill() {
+	if l == nil || l.gone.Load() {
+		return
+	}
+	_ = unix.Kill(int(l.pid), unix.SIGKILL) // it may have ended meanwhile
+	select {
+	case <-l.over:
+	case <-time.After(time.Second): // a child of the process still has its connection
+	}
 }
 
 func (l *link) wake(turn uint32) {

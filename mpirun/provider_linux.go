@@ -18,6 +18,9 @@ import (
 //go:embed provider/*.c provider/*.h
 var source embed.FS
 
+//go:embed provider/agent.sh
+var agent []byte
+
 const packages = "gcc, libc6-dev, libfabric-dev and openmpi-bin"
 
 // Provider compiles the provider of libfabric, if the user's cache does not have

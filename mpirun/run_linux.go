@@ -1,14 +1,18 @@
 package mpirun
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	gort "runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +38,9 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
 	defer remove()
+	if err := janitor(folder); err != nil {
+		return result, fmt.Errorf("mpirun: %w", err)
+	}
 	path := filepath.Join(folder, "link")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -43,12 +50,18 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	user := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := p.start(ctx, mpirun, provider, folder, path, listener)
+	if err := os.WriteFile(filepath.Join(folder, "agent.sh"), agent, 0o700); err != nil { //lint:files scratch
+		return result, fmt.Errorf("mpirun: %w", err)
+	}
+	ended := p.start(ctx, mpirun, provider, folder, listener)
 	links, err := gather(listener, p.MPI.Ranks)
 	if err == nil {
 		result, err = p.simulate(ctx, links)
 	}
 	if err != nil {
+		for _, l := range links {
+			l.kill()
+		}
 		cancel()
 		end := ignore(<-ended)
 		if user.Err() != nil {
@@ -69,6 +82,28 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	return result, nil
 }
 
+// without drops a warning of mpirun's about its launch agent, which comes or not
+// by a race of its own, and means nothing: the agent has its process group.
+type without struct{ io.Writer }
+
+func (w *without) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("plm:rsh: Warning: setpgid(")) && bytes.Count(b, []byte("\n")) <= 1 {
+		return len(b), nil
+	}
+	return w.Writer.Write(b)
+}
+
+// janitor has a shell remove the folder when this process has ended, however it
+// ends: then the pipe closes.
+func janitor(folder string) error {
+	c := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$0"`, folder)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal of the terminal reaches it
+	if _, err := c.StdinPipe(); err != nil {
+		return err
+	}
+	return c.Start()
+}
+
 // ignore drops the end of a program that we have killed.
 func ignore(err error) error {
 	if _, is := errors.AsType[*exec.ExitError](err); is {
@@ -78,16 +113,23 @@ func ignore(err error) error {
 }
 
 // start starts Open MPI's mpirun. Its end closes the listener.
-func (p *Program) start(ctx context.Context, mpirun, provider, folder, path string, listener net.Listener) <-chan error {
+func (p *Program) start(ctx context.Context, mpirun, provider, folder string, listener net.Listener) <-chan error {
+	var hosts []string
+	for node, left := 0, p.MPI.Ranks; left > 0; node++ {
+		here := min(left, max(1, p.MPI.PerNode))
+		hosts = append(hosts, fmt.Sprintf("node%d:%d", node, here))
+		left -= here
+	}
 	c := exec.CommandContext(ctx, mpirun, append([]string{
 		"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(p.MPI.Ranks),
 		// nothing passes the network
 		"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "spinsim",
 		"--mca", "osc", "pt2pt", "--mca", "btl", "self", "--mca", "coll", "^sm,hcoll,han",
 		"--mca", "orte_tmpdir_base", folder,
-		"-x", "SPINSIM_LINK=" + path, "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
+		"--host", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", filepath.Join(folder, "agent.sh"), "--mca", "plm_rsh_no_tree_spawn", "1",
+		"-x", "SPINSIM_LINK=" + listener.Addr().String(), "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
 	}, p.Command...)...)
-	c.Stdout, c.Stderr = p.Out, p.Err
+	c.Stdout, c.Stderr = p.Out, &without{p.Err}
 	c.Stdin = nil
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // mpirun ends its ranks
@@ -109,21 +151,21 @@ func gather(listener *net.UnixListener, ranks int) ([]*link, error) {
 	for range ranks {
 		conn, err := listener.AcceptUnix()
 		if err != nil {
-			return nil, errors.New("mpirun: the program has ended before all ranks were on the network: is it an MPI program, and compiled against Debian's Open MPI?")
+			return links, errors.New("mpirun: the program has ended before all ranks were on the network: is it an MPI program, and compiled against Debian's Open MPI?")
 		}
 		l, err := accept(conn, ranks)
 		if err != nil {
-			return nil, err
+			return links, err
 		}
 		if links[l.rank] != nil {
-			return nil, fmt.Errorf("mpirun: rank %d is there twice", l.rank)
+			return links, fmt.Errorf("mpirun: rank %d is there twice", l.rank)
 		}
 		links[l.rank] = l
 		go l.watch()
 	}
 	for _, l := range links {
 		if why := l.await(); why != whyInit {
-			return nil, fmt.Errorf("mpirun: rank %d has ended in MPI_Init", l.rank)
+			return links, fmt.Errorf("mpirun: rank %d has ended in MPI_Init", l.rank)
 		}
 	}
 	return links, nil

@@ -57,6 +57,16 @@ int main(int argc, char **argv)
 		if (x != 11 - rank || y != 21 - rank || s.MPI_SOURCE != 1 - rank || s.MPI_TAG != 1)
 			abort();
 	}
+	if (!strcmp(how, "hosts")) { // each rank is alone on its node
+		MPI_Comm c;
+		char name[MPI_MAX_PROCESSOR_NAME], want[16];
+		snprintf(want, sizeof want, "node%d", rank);
+		MPI_Get_processor_name(name, &x);
+		MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &c);
+		MPI_Comm_size(c, &x);
+		if (x != 1 || strcmp(name, want))
+			abort();
+	}
 	if (!strcmp(how, "ssend")) {
 		MPI_Request r;
 		MPI_Irecv(&x, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, &r);
