@@ -38,9 +38,11 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
 	defer remove()
-	if err := janitor(folder); err != nil {
+	end, err := janitor(folder)
+	if err != nil {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
+	defer end()
 	path := filepath.Join(folder, "link")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -94,14 +96,15 @@ func (w *without) Write(b []byte) (int, error) {
 }
 
 // janitor has a shell remove the folder when this process has ended, however it
-// ends: then the pipe closes.
-func janitor(folder string) error {
+// ends: then the pipe closes. end does so, too.
+func janitor(folder string) (end func(), err error) {
 	c := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$0"`, folder)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal of the terminal reaches it
-	if _, err := c.StdinPipe(); err != nil {
-		return err
+	pipe, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
 	}
-	return c.Start()
+	return func() { _ = errors.Join(pipe.Close(), c.Wait()) }, c.Start()
 }
 
 // ignore drops the end of a program that we have killed.
