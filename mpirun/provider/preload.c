@@ -141,10 +141,14 @@ int MPI_Init(int *argc, char ***argv)
 	return e;
 }
 
+// FUNNELED is MPI_THREAD_FUNNELED. Only the main thread has virtual time, so only
+// it may call MPI.
+enum { FUNNELED = 1 };
+
 int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided)
 {
 	REAL(MPI_Init_thread);
-	int e = real(argc, argv, wanted, provided);
+	int e = real(argc, argv, wanted > FUNNELED ? FUNNELED : wanted, provided);
 	begun();
 	return e;
 }
@@ -168,7 +172,8 @@ void mpi_init_(int *e)
 void mpi_init_thread_(int *wanted, int *provided, int *e)
 {
 	REAL(mpi_init_thread_);
-	real(wanted, provided, e);
+	int most = *wanted > FUNNELED ? FUNNELED : *wanted;
+	real(&most, provided, e);
 	begun();
 }
 

@@ -628,10 +628,8 @@ static bool suits(const struct fi_info *h)
 		return false;
 	if (h->domain_attr && h->domain_attr->name && strcmp(h->domain_attr->name, NAME) != 0)
 		return false;
-	if (h->domain_attr && h->domain_attr->threading == FI_THREAD_SAFE) {
-		fprintf(stderr, "spinsim: MPI_THREAD_MULTIPLE is not supported: one thread of a rank calls MPI\n");
+	if (h->domain_attr && h->domain_attr->threading == FI_THREAD_SAFE)
 		return false;
-	}
 	if (h->domain_attr && h->domain_attr->cq_data_size > sizeof(uint64_t))
 		return false;
 	if (h->ep_attr && h->ep_attr->type != FI_EP_UNSPEC && h->ep_attr->type != FI_EP_RDM)

@@ -10,10 +10,12 @@ int main(int argc, char **argv)
 {
 	int rank, x = 0;
 	char b[100] = "";
-	MPI_Init(&argc, &argv);
+	const char *how = argv[1];
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &x);
+	if (x != MPI_THREAD_FUNNELED)
+		abort();
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Barrier(MPI_COMM_WORLD);
-	const char *how = argv[1];
 	if (!strcmp(how, "deadlock"))
 		MPI_Recv(&x, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	if (!strcmp(how, "kill") && rank == 1)
