@@ -342,6 +342,7 @@ func (k *rank) take(n int) (runtime.View, error) {
 	if err != nil {
 		return v, err
 	}
+	v.Present() // the process has its own pages, which are not simulated
 	return v.Slice(0, n), nil
 }
 

@@ -265,6 +265,17 @@ func (v View) setUp() {
 	if p.begun {
 		panic(fmt.Sprintf("runtime: Raw in the middle of process %s of rank %d: memory is set up before it first waits", p.name, p.Rank())) //lint:panic programmer's mistake
 	}
+	v.Present()
+}
+
+// Present makes the pages of the view present, as if the program had touched
+// them long ago. It takes no time. It is for programs whose own accesses to
+// memory are not simulated; others touch their memory.
+func (v View) Present() {
+	if v.n == 0 {
+		return
+	}
+	p := v.proc
 	if err := p.memory.Prepare(v.addr, uint64(v.n)); err != nil {
 		panic(segfault{err}) //lint:panic main turns it into the error of the program
 	}
