@@ -60,7 +60,7 @@ func cName(library, name string) string {
 	return path.Base(library) + "_" + manifest.FieldName(name)
 }
 
-// cNumber is a constant in C, of a type that holds it.
+// cNumber writes a constant in C, with the suffix of a type that has room for it.
 func cNumber(value string) string {
 	n, ok := new(big.Int).SetString(value, 10)
 	switch {

@@ -288,8 +288,22 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *d
 
 static struct fi_ops_cq cq_ops = {sizeof cq_ops, cq_read, cq_readfrom, cq_readerr, cq_sread, cq_sreadfrom, cq_signal, cq_strerror};
 
+// A process has one queue and one endpoint: the link has one ring for all
+// completions.
+static bool has_queue, has_endpoint;
+
+static int cq_close(struct fid *fid)
+{
+	has_queue = false;
+	return closed(fid);
+}
+
+static struct fi_ops cq_fid_ops = {sizeof cq_fid_ops, cq_close, no_bind, no_control, no_open, no_string, no_set};
+
 static int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out, void *context)
 {
+	if (has_queue)
+		return -FI_ENOSPC;
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC)
 		return -FI_ENOSYS;
 	struct queue *q = calloc(1, sizeof *q);
@@ -297,7 +311,8 @@ static int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fi
 		return -FI_ENOMEM;
 	q->link = spinsim_link;
 	q->format = attr->format;
-	q->fid = (struct fid_cq){.fid = {FI_CLASS_CQ, context, &plain}, .ops = &cq_ops};
+	q->fid = (struct fid_cq){.fid = {FI_CLASS_CQ, context, &cq_fid_ops}, .ops = &cq_ops};
+	has_queue = true;
 	*out = &q->fid;
 	return 0;
 }
@@ -372,6 +387,8 @@ static ssize_t t_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *m, uint
 	struct endpoint *e = (struct endpoint *)fid;
 	if (m->iov_count > 1)
 		return -FI_EINVAL;
+	if ((flags & FI_DISCARD) && ((flags & FI_PEEK) || !(flags & FI_CLAIM)))
+		return -FI_EOPNOTSUPP; // only a claimed message is discarded
 	uint32_t kind = flags & FI_PEEK ? POST_PEEK : POST_RECEIVE, own = flags & FI_PEEK ? 0 : quiet(e, flags, false);
 	if (flags & FI_CLAIM)
 		own |= flags & FI_PEEK ? POST_CLAIM : POST_CLAIMED;
@@ -424,8 +441,10 @@ static struct fi_ops_tagged tagged_ops = {
 static ssize_t m_recvmsg(struct fid_ep *fid, const struct fi_msg *m, uint64_t flags)
 {
 	struct endpoint *e = (struct endpoint *)fid;
-	if (m->iov_count > 1 || (flags & FI_MULTI_RECV))
+	if (m->iov_count > 1)
 		return -FI_EINVAL;
+	if (flags & (FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD))
+		return -FI_EOPNOTSUPP;
 	return post_receive(e, m->iov_count ? m->msg_iov->iov_base : NULL, m->iov_count ? m->msg_iov->iov_len : 0, m->addr, 0, 0, m->context, POST_RECEIVE, POST_MESSAGE | quiet(e, flags, false));
 }
 
@@ -538,15 +557,24 @@ static int ep_bind(struct fid *fid, struct fid *other, uint64_t flags)
 
 static int ep_control(struct fid *fid, int command, void *arg) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
 
-static struct fi_ops ep_fid_ops = {sizeof ep_fid_ops, closed, ep_bind, ep_control, no_open, no_string, no_set};
+static int ep_close(struct fid *fid)
+{
+	has_endpoint = false;
+	return closed(fid);
+}
+
+static struct fi_ops ep_fid_ops = {sizeof ep_fid_ops, ep_close, ep_bind, ep_control, no_open, no_string, no_set};
 
 static int ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	if (info->ep_attr && info->ep_attr->type != FI_EP_RDM && info->ep_attr->type != FI_EP_UNSPEC)
 		return -FI_EINVAL;
+	if (has_endpoint)
+		return -FI_ENOSPC;
 	struct endpoint *e = calloc(1, sizeof *e);
 	if (!e)
 		return -FI_ENOMEM;
+	has_endpoint = true;
 	e->link = spinsim_link;
 	e->send_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	e->receive_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
