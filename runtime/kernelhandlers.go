@@ -78,6 +78,9 @@ func (k *KernelHandlers) State() []byte {
 // core, which the caller lets pass. The error is a trap of the handler, or says
 // that it did not return spin.Proceed.
 func (k *KernelHandlers) Header(f hpu.Func, message []byte) (sim.Time, error) {
+	if len(message) > hpu.ShortPacket {
+		return 0, fmt.Errorf("runtime: a message of %d bytes to a kernel's handler, expected at most %d", len(message), hpu.ShortPacket)
+	}
 	prof := k.node.cluster.profile
 	k.node.cpu.Use(used.KernelHandler)
 	c, mem := k.context, k.program.Present()
