@@ -16,24 +16,27 @@ func (a *AddressSpace) back(addr uint64, n int) {
 		}
 		a.append(addr, data, n, false)
 	}
-	a.poison(addr, addr+uint64(n))
+	spoil(a, addr, addr+uint64(n))
 }
 
-// page returns the bytes of a page in the process's backing. The last page of
-// a mapping may be shorter.
+// page returns the bytes of a page in the process's backing: none if they are
+// elsewhere. The last page of a mapping may be shorter.
 func (a *AddressSpace) page(va uint64) []byte {
 	i := a.rangeOf(va)
 	if i < 0 {
 		return nil
 	}
 	r := &a.ranges[i]
+	if r.written != nil {
+		return nil
+	}
 	off := va - r.start
 	end := min(off+PageBytes, uint64(len(r.data)))
 	return r.data[off:end:end]
 }
 
-// poison overwrites the process's own bytes at some addresses, in tests.
-func (a *AddressSpace) poison(start, end uint64) {
+// spoil overwrites the process's own bytes at some addresses, in tests.
+func spoil(a *AddressSpace, start, end uint64) {
 	if !poison.On {
 		return
 	}
@@ -53,7 +56,7 @@ func (a *AddressSpace) parts(start, end uint64, f func(r memoryRange)) {
 
 // forget removes the bytes of addresses.
 func (a *AddressSpace) forget(start, end uint64) {
-	a.poison(start, end)
+	spoil(a, start, end)
 	if a.guard == nil && !poison.On {
 		a.parts(start, end, func(r memoryRange) { lazy.Clear(r.data) })
 	}

@@ -42,7 +42,9 @@ type AddressSpace struct {
 	large   [][]byte     // memory of the simulating computer to give back
 	slab    *Slab        // nil: each range is allocated by itself
 	offered *Page        // the next Deposit is perhaps of its bytes
-	_       [40]byte     // pads to a multiple of a cache line
+	// not nil: programs may have changed copies of bytes that are elsewhere
+	elsewhere *elsewhere
+	_         [32]byte // pads to a multiple of a cache line
 }
 
 // From makes later allocations come from a slab.
@@ -176,7 +178,12 @@ func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
 		if off > size || n > size-off {
 			return nil, false
 		}
-		if r.written != nil {
+		switch {
+		case r.written == nil:
+		case r.written.of != nil:
+			a.elsewhere = r.written.of
+			return r.written.of.window(addr-r.start, n)
+		default:
 			a.open(r)
 		}
 		a.latest, a.start, a.last = r.data, r.start, i
@@ -221,7 +228,7 @@ func (a *AddressSpace) Touch(addr, n uint64, write bool) Pages {
 }
 
 func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
-	if _, ok := a.bytes(addr, n); !ok {
+	if !a.Has(addr, n) {
 		// programmer's mistake
 		panic(fmt.Sprintf("host: touch of %d bytes at %#x, which are none", n, addr))
 	}
@@ -241,7 +248,7 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 // waits. It takes no time. If they exceed memory, a part is on storage when the
 // program begins. It returns an error if the process cannot have them.
 func (a *AddressSpace) Prepare(addr, n uint64) error {
-	if _, ok := a.bytes(addr, n); !ok {
+	if !a.Has(addr, n) {
 		// programmer's mistake
 		panic(fmt.Sprintf("host: %d bytes at %#x are to be prepared, which are none", n, addr))
 	}
@@ -298,6 +305,10 @@ func (a *AddressSpace) PDID() uint16 { return a.pdid }
 func (a *AddressSpace) Settle() {
 	if a.guard != nil {
 		a.guard.Close()
+	}
+	if a.elsewhere != nil {
+		a.elsewhere.close()
+		a.elsewhere = nil
 	}
 }
 

@@ -7,9 +7,12 @@ import "slices"
 // pieces exist once in a domain of the run, so that a broadcast of 64 KiB to
 // 65,536 nodes takes 64 KiB and not 4 GiB. The range gets bytes of its own when
 // somebody wants them side by side or changes some of them.
+//
+// The bytes of an adopted range are elsewhere, and stay there.
 type written struct {
 	size  uint64
 	parts []part
+	of    *elsewhere // nil: the range is not adopted
 }
 
 // part is a piece that a device has stored.
@@ -65,7 +68,7 @@ func (a *AddressSpace) open(r *memoryRange) {
 }
 
 // Deposit stores bytes at addr for a device. It returns false if they are not
-// within one range.
+// within one range, or elsewhere and gone.
 func (a *AddressSpace) Deposit(addr uint64, b []byte) bool {
 	r := a.writtenAt(addr, uint64(len(b)))
 	kept := r != nil && a.keep(r.written, addr-r.start, b)
@@ -123,6 +126,9 @@ func (a *AddressSpace) Discard(addr, n uint64) {
 // keep adds a piece to a range without bytes of its own. It returns false if
 // there is no place for it in the list.
 func (a *AddressSpace) keep(w *written, at uint64, b []byte) bool {
+	if w.of != nil {
+		return w.of.store(at, b)
+	}
 	end := at + uint64(len(b))
 	if len(b) == 0 || len(b) < PageLeast && end < w.size {
 		return len(b) == 0
@@ -152,10 +158,24 @@ func (a *AddressSpace) keep(w *written, at uint64, b []byte) bool {
 // is at least 1. It returns fewer than n where they are not side by side, and
 // false if the n bytes are not within one range.
 func (a *AddressSpace) Part(addr, n uint64) ([]byte, bool) {
-	if r := a.writtenAt(addr, n); r != nil {
-		return r.written.part(addr-r.start, n), true
+	r := a.writtenAt(addr, n)
+	switch {
+	case r == nil:
+		return a.Bytes(addr, n)
+	case r.written.of != nil:
+		b := r.written.of.load(addr-r.start, n)
+		return b, b != nil
 	}
-	return a.Bytes(addr, n)
+	return r.written.part(addr-r.start, n), true
+}
+
+// Has reports whether the n bytes at addr are within one range.
+func (a *AddressSpace) Has(addr, n uint64) bool {
+	if a.writtenAt(addr, n) != nil {
+		return true
+	}
+	_, ok := a.bytes(addr, n)
+	return ok
 }
 
 // Apart reports whether the n bytes at addr lie in a range without bytes of its
