@@ -62,7 +62,7 @@ const defaultPeers = 1024
 // attach implements carrier.
 func (c *exanetCarrier) attach(r *Rank) (transport, error) {
 	x := &c.o.ExaNet
-	t := &overExaNet{r: r, o: &c.o, sends: map[uint32]*Request{}, peers: map[int]*exaPeer{}}
+	t := &overExaNet{r: r, o: &c.o, memory: extents{r: r}, sends: map[uint32]*Request{}, peers: map[int]*exaPeer{}}
 	pdid := cmp.Or(x.PDID, exanet.DefaultPDID)
 	if err := c.system.Admit(r.p, pdid); err != nil {
 		return nil, err
@@ -146,9 +146,7 @@ type outgoing struct {
 	p  packet
 }
 
-func (t *overExaNet) alloc(n int) (runtime.View, error) { return t.memory.alloc(t.r, n), nil }
-
-func (t *overExaNet) own(v runtime.View) error { return t.memory.own(t.r, v) }
+func (t *overExaNet) usable() memory { return &t.memory }
 
 func (t *overExaNet) limit() int { return maxMessage }
 

@@ -51,7 +51,7 @@ func newInfiniBandCarrier(w *World) (carrier, error) {
 // attach implements carrier. It makes all connections first, because posting
 // the first buffer waits for the other end.
 func (c *infiniBandCarrier) attach(r *Rank) (transport, error) {
-	t := &overInfiniBand{r: r, o: &c.o, peers: make([]*ibPeer, r.Size()), sends: map[uint32]*ibSend{}, tickets: map[uint32]*ibPiece{}}
+	t := &overInfiniBand{r: r, o: &c.o, memory: extents{r: r}, peers: make([]*ibPeer, r.Size()), sends: map[uint32]*ibSend{}, tickets: map[uint32]*ibPiece{}}
 	var bytes uint64
 	bytes, t.leases = c.o.InfiniBand.piece()
 	t.piece = int(min(bytes, maxMessage))
@@ -103,9 +103,7 @@ type overInfiniBand struct {
 	tests     []uint64
 }
 
-func (t *overInfiniBand) alloc(n int) (runtime.View, error) { return t.memory.alloc(t.r, n), nil }
-
-func (t *overInfiniBand) own(v runtime.View) error { return t.memory.own(t.r, v) }
+func (t *overInfiniBand) usable() memory { return &t.memory }
 
 func (t *overInfiniBand) limit() int { return maxMessage }
 

@@ -10,27 +10,32 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// extents is memory that a transport has given out, by address.
-type extents []extent
+// extents is memory of a rank that a transport has given out, by address.
+type extents struct {
+	r    *Rank
+	list []extent
+}
 
 // extent is memory of one alloc.
 type extent struct{ addr, length uint64 }
 
-// alloc gives a rank n zeroed bytes.
-func (e *extents) alloc(r *Rank, n int) runtime.View {
-	v := r.p.Alloc(n)
-	*e = append(*e, extent{v.Addr(), uint64(n)}) // addresses ascend
-	return v
+func (e *extents) alloc(n int) (runtime.View, error) {
+	v := e.r.p.Alloc(n)
+	return v, e.adopt(v.Addr(), uint64(n))
 }
 
-// own checks that all bytes of a view come from one alloc.
-func (e extents) own(r *Rank, v runtime.View) error {
+func (e *extents) adopt(addr, n uint64) error {
+	e.list = append(e.list, extent{addr, n}) // addresses ascend
+	return nil
+}
+
+func (e *extents) own(v runtime.View) error {
 	addr, n := v.Addr(), uint64(v.Len())
-	i := sort.Search(len(e), func(i int) bool { return e[i].addr > addr }) - 1
-	if i >= 0 && addr-e[i].addr <= e[i].length && n <= e[i].length-(addr-e[i].addr) {
+	i := sort.Search(len(e.list), func(i int) bool { return e.list[i].addr > addr }) - 1
+	if i >= 0 && addr-e.list[i].addr <= e.list[i].length && n <= e.list[i].length-(addr-e.list[i].addr) {
 		return nil
 	}
-	return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", r.Rank(), n, addr)
+	return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory that Alloc has returned", e.r.Rank(), n, addr)
 }
 
 // searched charges a process for the list elements it looked at.

@@ -179,12 +179,7 @@ func (c *portalsCarrier) attach(r *Rank) (transport, error) {
 	return t, nil
 }
 
-func (t *overPortals) alloc(n int) (runtime.View, error) { return t.memory.register(n, 0) }
-
-func (t *overPortals) own(v runtime.View) error {
-	_, err := t.memory.region(v.Addr(), v.Len())
-	return err
-}
+func (t *overPortals) usable() memory { return &t.memory }
 
 func (t *overPortals) limit() int { return int(min(maxMessage, t.ni.Objects().Limits().MaxMsgSize)) }
 

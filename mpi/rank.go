@@ -91,7 +91,7 @@ func (r *Rank) Alloc(n int) (runtime.View, error) {
 	if n < 0 || n > maxAlloc {
 		return runtime.View{}, fmt.Errorf("mpi: rank %d: %d B of memory, expected 0 to %d B", r.rank, n, maxAlloc)
 	}
-	return r.transport.alloc(n)
+	return r.transport.usable().alloc(n)
 }
 
 const maxAlloc = 1 << 40
@@ -145,7 +145,7 @@ func (r *Rank) own(v runtime.View) error {
 	if v.Proc() != r.p {
 		return fmt.Errorf("mpi: rank %d: %d B at %#x are no memory of the rank", r.Rank(), v.Len(), v.Addr())
 	}
-	return r.transport.own(v)
+	return r.transport.usable().own(v)
 }
 
 // Isend is World().Isend.

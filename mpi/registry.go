@@ -23,14 +23,29 @@ type region struct {
 	md           portals.Handle
 }
 
+func (s *registry) alloc(n int) (runtime.View, error) { return s.register(n, 0) }
+
+func (s *registry) adopt(addr, n uint64) error { return s.bind(addr, n, 0) }
+
+func (s *registry) own(v runtime.View) error {
+	_, err := s.region(v.Addr(), v.Len())
+	return err
+}
+
 func (s *registry) register(n int, o portals.MDOptions) (runtime.View, error) {
 	v := s.p.Alloc(n)
-	md, err := s.p.NI().Objects().MDBind(&portals.MD{Start: v.Addr(), Length: uint64(n), EQ: s.eq, Options: o})
-	if err != nil {
+	if err := s.bind(v.Addr(), uint64(n), o); err != nil {
 		return runtime.View{}, err
 	}
-	s.regions = append(s.regions, region{v.Addr(), uint64(n), md}) // addresses ascend
 	return v, nil
+}
+
+func (s *registry) bind(addr, n uint64, o portals.MDOptions) error {
+	md, err := s.p.NI().Objects().MDBind(&portals.MD{Start: addr, Length: n, EQ: s.eq, Options: o})
+	if err == nil {
+		s.regions = append(s.regions, region{addr, n, md}) // addresses ascend
+	}
+	return err
 }
 
 // region returns the registered region with the n bytes at addr.

@@ -3,6 +3,7 @@ package mpi
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -24,6 +25,15 @@ type Tagged struct{ *Rank }
 
 // TaggedOf returns the messages of a rank with tags.
 func TaggedOf(r *Rank) Tagged { return Tagged{r} }
+
+// Adopt makes n bytes that are elsewhere memory of the rank, for sends and
+// receives, and returns their address (host.Adopt).
+func (t Tagged) Adopt(n uint64, of host.Elsewhere) (addr uint64, err error) {
+	if addr, err = runtime.Adopt(t.p, n, of); err != nil {
+		return 0, err
+	}
+	return addr, t.transport.usable().adopt(addr, n)
+}
 
 func (t Tagged) check(v runtime.View, peer int, bits uint64) error {
 	r := t.Rank

@@ -15,6 +15,18 @@ const (
 // Transports lists the transports; the first is the default.
 func Transports() []Transport { return []Transport{Portals, ExaNet, InfiniBand} }
 
+// memory is what a rank sends from and receives to.
+type memory interface {
+	// alloc returns n zeroed bytes.
+	alloc(n int) (runtime.View, error)
+	// adopt makes other memory of the process usable. Its addresses are above
+	// those of earlier memory.
+	adopt(addr, n uint64) error
+	// own checks that all bytes of a view, memory of the process, come from one
+	// alloc or adopt.
+	own(v runtime.View) error
+}
+
 // transport carries the messages of one rank. It is the boundary inside this
 // package: above are communicators, requests and collective operations, without
 // any device; below, bytes move and messages match. Only the rank's program
@@ -28,11 +40,8 @@ func Transports() []Transport { return []Transport{Portals, ExaNet, InfiniBand} 
 // counts in Rank.stats: Large, Unexpected, Copied and so on. The caller counts
 // sends and completed receives.
 type transport interface {
-	// alloc returns n zeroed bytes for sends and receives.
-	alloc(n int) (runtime.View, error)
-	// own checks that all bytes of a view, memory of the process, come from one
-	// alloc.
-	own(v runtime.View) error
+	// usable is the memory for sends and receives.
+	usable() memory
 	// limit returns the length of the largest message, in bytes.
 	limit() int
 	// send starts to send q.length bytes at q.addr to q.peer. The request is

@@ -214,7 +214,7 @@ func (m deviceMemory) Store(addr uint64, b []byte) int {
 
 // Accessible implements portals.Memory.
 func (m deviceMemory) Accessible(addr, n uint64, _ bool) uint64 {
-	if _, ok := m.Part(addr, n); !ok {
+	if !m.Has(addr, n) {
 		return 0
 	}
 	return n

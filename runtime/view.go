@@ -36,6 +36,17 @@ func (p *Proc) AllocAligned(n, align int) View {
 	return v
 }
 
+// Adopt makes n bytes that are elsewhere memory of a process, and returns their
+// address (host.Adopt).
+func Adopt(p *Proc, n uint64, of host.Elsewhere) (addr uint64, err error) {
+	p.alive()
+	return host.Adopt(p.memory, n, of)
+}
+
+// Settle ends what Read and Write have returned, as waiting does. A process with
+// adopted memory calls it before that changes by other means.
+func Settle(p *Proc) { p.memory.Settle() }
+
 // View returns the n bytes at addr. They must lie within one allocation of the
 // process.
 func (p *Proc) View(addr uint64, n int) (View, error) {
