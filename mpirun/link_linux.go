@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spinsim/spinsim/mpi"
 )
 
 // The layout of provider/link.h.
@@ -18,6 +21,8 @@ const (
 	linkPosts   = 256
 	linkDone    = 1024
 	linkInject  = 128
+
+	maxMessage = 1<<31 - 1 // bytes, of the endpoints
 )
 
 const (
@@ -105,6 +110,9 @@ type link struct {
 	gone atomic.Bool   // the process has ended
 	over chan struct{} // closed then
 	file []byte
+	// the process cannot change these
+	tail             uint32 // of done
+	rank, ranks, pid int32
 }
 
 // hello is what a process says first.
@@ -123,6 +131,9 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 	if h.version != linkVersion || h.rank < 0 || int(h.rank) >= ranks || int(h.ranks) != ranks {
 		return nil, fmt.Errorf("mpirun: process %d is rank %d of %d, expected one of %d", h.pid, h.rank, h.ranks, ranks)
 	}
+	if pid, err := peer(conn); err != nil || pid != h.pid {
+		return nil, fmt.Errorf("mpirun: rank %d is process %d, and says %d: %w", h.rank, pid, h.pid, errors.Join(err, os.ErrInvalid))
+	}
 	fd, err := unix.MemfdCreate("spinsim", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
@@ -136,21 +147,42 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
-	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), conn: conn, over: make(chan struct{}), file: file}
-	l.version, l.size, l.rank, l.ranks, l.pid = linkVersion, uint32(size), h.rank, h.ranks, h.pid
+	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), conn: conn, over: make(chan struct{}), file: file, rank: h.rank, ranks: h.ranks, pid: h.pid}
+	l.version, l.size, l.shared.rank, l.shared.ranks, l.shared.pid = linkVersion, uint32(size), h.rank, h.ranks, h.pid
 	if _, _, err := conn.WriteMsgUnix([]byte{1}, unix.UnixRights(fd), nil); err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
 	return l, nil
 }
 
-// watch waits for the end of the process. Then it is the simulator's turn.
-func (l *link) watch() {
+// peer returns the process at the other end.
+func peer(conn *net.UnixConn) (pid int32, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	wrong := raw.Control(func(fd uintptr) { credentials, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = errors.Join(wrong, err); err != nil {
+		return 0, err
+	}
+	return credentials.Pid, nil
+}
+
+// watch waits for the end of the process. Then it is the simulator's turn, and
+// ended is called.
+func (l *link) watch(ended func(*link)) {
 	var b [1]byte
 	_, _ = l.conn.Read(b[:])
 	l.gone.Store(true)
 	l.wake(turnSimulator)
 	close(l.over)
+	ended(l)
+}
+
+// early is the error of a process that has ended too early.
+func (l *link) early() error {
+	return fmt.Errorf("rank %d: the process has ended before MPI_Finalize", l.rank)
 }
 
 // kill ends the process, and returns when it is gone, as a rule. A nil link is no process.
@@ -185,6 +217,54 @@ func (l *link) await() why {
 	return l.why
 }
 
+// push adds a completion.
+func (l *link) push(d done) {
+	l.done[l.tail%linkDone] = d
+	l.tail++
+	l.doneTail = l.tail
+}
+
+// waiting returns how many completions the process has not taken.
+func (l *link) waiting() (int, error) {
+	n := l.tail - l.doneHead
+	if n > linkDone {
+		return 0, l.spoiled("%d completions taken of %d", l.doneHead, l.tail)
+	}
+	return int(n), nil
+}
+
+// taken returns what the process has posted, after checks: a copy.
+func (l *link) taken() ([]post, error) {
+	n := l.posted
+	if n > linkPosts {
+		return nil, l.spoiled("%d posts, expected at most %d", n, linkPosts)
+	}
+	list := slices.Clone(l.posts[:n])
+	for i := range list {
+		p, least := &list[i], int32(0)
+		if p.kind == postReceive || p.kind == postPeek {
+			least = -1
+		}
+		switch {
+		case p.kind < postSend || p.kind > postCancel:
+			return nil, l.spoiled("operation %d", p.kind)
+		case p.peer < least || p.peer >= l.ranks:
+			return nil, l.spoiled("rank %d", p.peer)
+		case p.length > maxMessage || p.flags&postInlined != 0 && p.length > linkInject:
+			return nil, l.spoiled("a message of %d B", p.length)
+		case (p.tag|p.ignore)>>(mpi.TagBits-1) != 0:
+			return nil, l.spoiled("tag %#x", p.tag|p.ignore)
+		}
+	}
+	l.posted = 0
+	return list, nil
+}
+
+// spoiled is the error of a process that has changed what is the simulator's.
+func (l *link) spoiled(format string, args ...any) error {
+	return fmt.Errorf("the process has spoiled the memory that it shares with the simulator: %s", fmt.Sprintf(format, args...))
+}
+
 // yield lets the process go on, and waits until it hands over.
 func (l *link) yield() why {
 	if l.gone.Load() {
@@ -192,26 +272,4 @@ func (l *link) yield() why {
 	}
 	l.wake(turnProcess)
 	return l.await()
-}
-
-// mover is ProcessVMReadv or ProcessVMWritev.
-type mover func(pid int, local []unix.Iovec, remote []unix.RemoteIovec, flags uint) (n int, err error)
-
-// read copies memory of the process.
-func (l *link) read(addr uint64, b []byte) error { return l.move(addr, b, unix.ProcessVMReadv) }
-
-// write changes memory of the process.
-func (l *link) write(addr uint64, b []byte) error { return l.move(addr, b, unix.ProcessVMWritev) }
-
-func (l *link) move(addr uint64, b []byte, call mover) error {
-	for len(b) > 0 {
-		local := []unix.Iovec{{Base: &b[0]}}
-		local[0].SetLen(len(b))
-		n, err := call(int(l.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-		if err != nil || n == 0 {
-			return fmt.Errorf("%d bytes at %#x of process %d: %w", len(b), addr, l.pid, errors.Join(err, os.ErrInvalid))
-		}
-		addr, b = addr+uint64(n), b[n:]
-	}
-	return nil
 }

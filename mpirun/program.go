@@ -19,9 +19,12 @@ import (
 
 // Program is a program to run.
 type Program struct {
-	Profile  *profile.Profile
-	MPI      mpi.Options // with the number of ranks
-	Command  []string    // the program and its arguments
+	Profile *profile.Profile
+	MPI     mpi.Options // with the number of ranks
+	Command []string    // the program and its arguments
+	// Absent: pages of the program's buffers that it has not touched are absent for
+	// devices, too. Otherwise all are present, as if they were pinned.
+	Absent   bool
 	Out, Err io.Writer
 	Limits   sim.Limits
 }
@@ -30,6 +33,8 @@ type Program struct {
 type Result struct {
 	Took  sim.Time // from the end of MPI_Init to the last beginning of MPI_Finalize
 	Stats mpi.Stats
+	// pages of buffers when they were posted, and how many of them were absent
+	Pages, Absent int64
 }
 
 // MissingError names Debian's packages that a machine lacks.

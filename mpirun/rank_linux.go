@@ -33,8 +33,12 @@ type rank struct {
 	r       mpi.Tagged
 	all     []*rank
 	free    map[int][]runtime.View // buffers, by their size class
+	memory  *memory
+	absent  bool        // pages of the process are absent until it has them
+	fail    func(error) // ends the run
 	flights []flight
 	unused  []int
+	fresh   int // receives under way whose pages were not all there
 	// to each rank: what a message has besides its bytes, by its number
 	said []map[uint32]label
 }
@@ -43,6 +47,8 @@ type rank struct {
 type flight struct {
 	post
 	view    runtime.View
+	own     bool         // a buffer of the simulated rank, from take
+	absent  bool         // not all pages of the view were there at the last look
 	of      *mpi.Request // nil: it has come, and its claimant has not asked for it
 	claimed bool         // found by a peek, for a receive with the same context
 	status  mpi.Status   // of what has come
@@ -55,13 +61,26 @@ type label struct {
 }
 
 // program is the program of a rank.
-func (k *rank) program(r *mpi.Rank) error {
+func (k *rank) program(r *mpi.Rank) (err error) {
 	k.r = mpi.TaggedOf(r)
+	if k.memory, err = adopt(k.link, k.r, k.absent, k.fail); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.memory.close()) }()
 	k.state = stateRunning
 	for last := why(0); ; {
 		k.now = uint64(r.Now())
-		why, idle := k.yield(), k.posted == 0
-		if err := k.drain(); err != nil {
+		runtime.Settle(r.Proc())
+		why := k.yield()
+		if why == whyGone {
+			return k.early()
+		}
+		posts, err := k.taken()
+		idle := len(posts) == 0
+		if err == nil {
+			err = errors.Join(k.touched(), k.drain(posts))
+		}
+		if err != nil {
 			return fmt.Errorf("rank %d: %w", k.rank, err)
 		}
 		if why == whyClock && last == whyClock && idle { // a program may wait for a time
@@ -69,12 +88,14 @@ func (k *rank) program(r *mpi.Rank) error {
 		}
 		last = why
 		switch why {
-		case whyGone:
-			return fmt.Errorf("rank %d: the process has ended before MPI_Finalize", k.rank)
 		case whyFinalize:
 			return nil
 		case whySleep:
-			r.Proc().Sleep(sim.Time(k.arg))
+			for left := k.arg; left > 0; { // longer than the clock goes ends the run
+				step := min(left, 1<<62)
+				r.Proc().Sleep(sim.Time(step))
+				left -= step
+			}
 		case whyLook, whyClock, whyFull:
 			if err := k.look(why == whyLook); err != nil {
 				return err
@@ -83,8 +104,30 @@ func (k *rank) program(r *mpi.Rank) error {
 			if err := k.wait(); err != nil {
 				return err
 			}
+		default:
+			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("reason %d", why))
 		}
 	}
+}
+
+// touched looks for pages of receives under way that the program has touched
+// meanwhile.
+func (k *rank) touched() error {
+	for i := 0; k.fresh > 0 && i < len(k.flights); i++ {
+		f := &k.flights[i]
+		if !f.absent {
+			continue
+		}
+		absent, err := k.memory.sync(f.view, false)
+		if err != nil {
+			return err
+		}
+		if absent == 0 {
+			f.absent = false
+			k.fresh--
+		}
+	}
+	return nil
 }
 
 // look hands over what has arrived.
@@ -112,19 +155,19 @@ func (k *rank) wait() error {
 
 // completed moves completions to the process, and returns how many it may take.
 func (k *rank) completed() (int, error) {
-	for int(k.doneTail-k.doneHead) < linkDone-linkPosts { // a post makes one, too
-		q, err := k.r.Test()
-		if err != nil {
-			return 0, err
+	for {
+		n, err := k.waiting()
+		if err != nil || n >= linkDone-linkPosts { // a post makes one, too
+			return n, err
 		}
-		if q == nil {
-			break
+		q, err := k.r.Test()
+		if err != nil || q == nil {
+			return n, err
 		}
 		if err := k.settle(q); err != nil {
 			return 0, err
 		}
 	}
-	return int(k.doneTail - k.doneHead), nil
 }
 
 // settle ends an operation.
@@ -153,7 +196,7 @@ func (k *rank) settle(q *mpi.Request) error {
 // deliver gives the process a message that has come.
 func (k *rank) deliver(number int) error {
 	f := &k.flights[number]
-	if f.flags&postDiscard == 0 {
+	if f.own && f.flags&postDiscard == 0 {
 		if err := k.write(f.addr, f.view.Read()[:f.status.Bytes]); err != nil {
 			return err
 		}
@@ -182,16 +225,18 @@ func (k *rank) described(context uint64, s mpi.Status) done {
 }
 
 // drain carries out what the process has posted.
-func (k *rank) drain() error {
-	for i := range k.posted {
-		p := &k.posts[i]
+func (k *rank) drain(posts []post) error {
+	for i := range posts {
+		p := &posts[i]
 		switch p.kind {
 		case postSend, postReceive:
-			start := k.start
+			var err error
 			if p.flags&postClaimed != 0 {
-				start = k.claim
+				err = k.claim(p)
+			} else {
+				err = k.start(p, p.flags&postInlined != 0)
 			}
-			if err := start(p); err != nil {
+			if err != nil {
 				return err
 			}
 		case postCancel:
@@ -202,20 +247,35 @@ func (k *rank) drain() error {
 			if err := k.peek(p); err != nil {
 				return err
 			}
-		default:
-			return fmt.Errorf("operation %d, which is not there yet", p.kind)
 		}
 	}
-	k.posted = 0
 	return nil
 }
 
-func (k *rank) start(p *post) error {
-	v, err := k.take(int(p.length))
+// place returns the memory of an operation: the process's own, or a buffer.
+func (k *rank) place(p *post, inlined bool) (f flight, err error) {
+	f = flight{post: *p, own: inlined || p.length == 0}
+	if f.own {
+		f.view, err = k.take(int(p.length))
+		return f, err
+	}
+	if f.view, err = k.memory.view(p.addr, p.length); err != nil {
+		return f, err
+	}
+	absent, err := k.memory.sync(f.view, true)
+	if f.absent = absent > 0 && p.kind == postReceive; f.absent {
+		k.fresh++
+	}
+	return f, err
+}
+
+// start starts an operation. inlined: it has a buffer of the simulated rank.
+func (k *rank) start(p *post, inlined bool) error {
+	f, err := k.place(p, inlined)
 	if err != nil {
 		return err
 	}
-	i := len(k.flights)
+	v, i := f.view, len(k.flights)
 	if n := len(k.unused); n > 0 {
 		i, k.unused = k.unused[n-1], k.unused[:n-1]
 	} else {
@@ -225,13 +285,11 @@ func (k *rank) start(p *post) error {
 	if p.flags&postMessage != 0 {
 		tag |= untagged
 	}
-	k.flights[i] = flight{post: *p, view: v}
+	k.flights[i] = f
 	var q *mpi.Request
 	if p.kind == postSend {
-		if p.flags&postInlined != 0 {
+		if inlined {
 			copy(v.Write(), p.inlined[:p.length])
-		} else if err := k.read(p.addr, v.Write()); err != nil {
-			return err
 		}
 		sequence := k.r.Upcoming(int(p.peer), 0, 0).Sequence
 		k.said[p.peer][sequence] = label{tag: p.tag, data: p.data, hasData: p.hasData != 0}
@@ -285,15 +343,16 @@ func (k *rank) cancel(p *post) error {
 	return nil
 }
 
-func (k *rank) push(d done) {
-	k.done[k.doneTail%linkDone] = d
-	k.doneTail++
-}
-
 // end gives back what an operation has.
 func (k *rank) end(i int) {
-	k.give(k.flights[i].view)
-	k.flights[i] = flight{}
+	f := &k.flights[i]
+	if f.own {
+		k.give(f.view)
+	}
+	if f.absent {
+		k.fresh--
+	}
+	*f = flight{}
 	k.unused = append(k.unused, i)
 }
 
@@ -316,7 +375,7 @@ func (k *rank) peek(p *post) error {
 	}
 	own := *p
 	own.kind, own.peer, own.tag, own.ignore, own.length = postReceive, int32(s.Source), d.tag, 0, uint64(s.Bytes)
-	if err := k.start(&own); err != nil {
+	if err := k.start(&own, true); err != nil {
 		return err
 	}
 	for i := range k.flights {
@@ -342,7 +401,7 @@ func (k *rank) take(n int) (runtime.View, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Present() // the process has its own pages, which are not simulated
+	v.Present() // as a buffer of a device's library
 	return v.Slice(0, n), nil
 }
 

@@ -56,9 +56,10 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
 	ended := p.start(ctx, mpirun, provider, folder, listener)
-	links, err := gather(listener, p.MPI.Ranks)
+	run, fail := context.WithCancelCause(ctx)
+	links, err := gather(listener, p.MPI.Ranks, func(l *link) { fail(l.early()) })
 	if err == nil {
-		result, err = p.simulate(ctx, links)
+		result, err = p.simulate(run, links, fail)
 	}
 	if err != nil {
 		for _, l := range links {
@@ -128,6 +129,7 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder string, li
 		// nothing passes the network
 		"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "spinsim",
 		"--mca", "osc", "pt2pt", "--mca", "btl", "self", "--mca", "coll", "^sm,hcoll,han",
+		"--mca", "mpi_add_procs_cutoff", "1000000", // not later, from another thread
 		"--mca", "orte_tmpdir_base", folder,
 		"--host", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", filepath.Join(folder, "agent.sh"), "--mca", "plm_rsh_no_tree_spawn", "1",
 		"-x", "SPINSIM_LINK=" + listener.Addr().String(), "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
@@ -149,7 +151,7 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder string, li
 }
 
 // gather waits for all ranks, and until each has left MPI_Init.
-func gather(listener *net.UnixListener, ranks int) ([]*link, error) {
+func gather(listener *net.UnixListener, ranks int, ended func(*link)) ([]*link, error) {
 	links := make([]*link, ranks)
 	for range ranks {
 		conn, err := listener.AcceptUnix()
@@ -164,7 +166,7 @@ func gather(listener *net.UnixListener, ranks int) ([]*link, error) {
 			return links, fmt.Errorf("mpirun: rank %d is there twice", l.rank)
 		}
 		links[l.rank] = l
-		go l.watch()
+		go l.watch(ended)
 	}
 	for _, l := range links {
 		if why := l.await(); why != whyInit {
@@ -174,7 +176,7 @@ func gather(listener *net.UnixListener, ranks int) ([]*link, error) {
 	return links, nil
 }
 
-func (p *Program) simulate(ctx context.Context, links []*link) (result Result, err error) {
+func (p *Program) simulate(ctx context.Context, links []*link, fail func(error)) (result Result, err error) {
 	c, err := runtime.NewCluster(runtime.Config{Profile: p.Profile, Nodes: p.MPI.Nodes(p.MPI.Ranks), Limits: p.Limits})
 	if err != nil {
 		return result, err
@@ -186,7 +188,7 @@ func (p *Program) simulate(ctx context.Context, links []*link) (result Result, e
 	}
 	all := make([]*rank, len(links))
 	for i, l := range links {
-		k := &rank{link: l, all: all, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
+		k := &rank{link: l, all: all, fail: fail, absent: p.Absent, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
 		for to := range k.said {
 			k.said[to] = make(map[uint32]label)
 		}
@@ -194,6 +196,8 @@ func (p *Program) simulate(ctx context.Context, links []*link) (result Result, e
 		if err := w.Spawn(i, func(r *mpi.Rank) error {
 			err := k.program(r)
 			result.Took = max(result.Took, r.Now())
+			result.Pages += k.memory.pages
+			result.Absent += k.memory.absent
 			return err
 		}); err != nil {
 			return result, err

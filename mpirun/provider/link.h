@@ -95,6 +95,9 @@ void link_yield(struct link *l, enum link_why why, uint64_t arg);
 // link_post returns room for a post.
 struct link_post *link_post(struct link *l);
 
+// spinsim_heap begins a heap that is the same in each run.
+void spinsim_heap(void);
+
 // the link of this process; NULL: there is none
 extern struct link *spinsim_link;
 

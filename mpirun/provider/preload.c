@@ -123,8 +123,10 @@ unsigned sleep(unsigned s)
 
 static void begun(void)
 {
-	if (spinsim_link && spinsim_link->state == LINK_STARTING)
-		link_yield(spinsim_link, WHY_INIT, 0);
+	if (!spinsim_link || spinsim_link->state != LINK_STARTING)
+		return;
+	spinsim_heap();
+	link_yield(spinsim_link, WHY_INIT, 0);
 }
 
 static void ends(void)

@@ -9,7 +9,7 @@ int main(int argc, char **argv)
 	int rank;
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	char *out = malloc(1 << 20), *in = malloc(1 << 20);
+	char *out = aligned_alloc(4096, 1 << 20), *in = aligned_alloc(4096, 1 << 20); // as in OSU
 	memset(out, 'a' + rank, 1 << 20);
 	for (int n = 1; n <= 1 << 14; n *= 2) {
 		double t = 0;

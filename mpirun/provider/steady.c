@@ -1,0 +1,145 @@
+// A process whose addresses are the same in each run: times depend on where in
+// its page a buffer begins.
+//
+// Before its main begins, a rank's process starts again without random addresses,
+// and with an environment of a fixed size above its stack. MPI_Init leaves a heap
+// that depends on real time, on the lengths of process numbers and such, and service
+// threads make mappings in any order. So behind it heap and mappings go on at round
+// addresses, and nothing before that is given out again.
+#define _GNU_SOURCE
+#include "link.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { ROOM = 1 << 16 }; // the environment takes a multiple of it
+
+static size_t size_of(char **list)
+{
+	size_t n = 0;
+	for (; *list; list++)
+		n += strlen(*list) + 1;
+	return n;
+}
+
+static char *heap; // where it began
+
+__attribute__((constructor)) static void steady(int argc, char **argv, char **env)
+{
+	if (!getenv("SPINSIM_LINK") || !getenv("OMPI_COMM_WORLD_RANK"))
+		return;
+	heap = sbrk(0);
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); // a large page makes its neighbours present, or not, as the system has room
+	if (getenv("SPINSIM_ROOM") || personality(ADDR_NO_RANDOMIZE) < 0)
+		return;
+	static char room[ROOM + 16] = "SPINSIM_ROOM=";
+	size_t used = size_of(env) + size_of(argv) + strlen(room) + 1;
+	memset(room + strlen(room), '.', ROOM - used % ROOM);
+	putenv(room);
+	execve("/proc/self/exe", argv, environ);
+	perror("spinsim: starting a program again, without random addresses");
+	_exit(126);
+}
+
+// The chunk above all others grows with the heap. Every chunk that has been freed
+// is given out before it.
+static char *top(void) { return (char *)sbrk(0) - mallinfo2().keepcost; }
+
+static const size_t header = 2 * sizeof(size_t);
+
+// drain takes all free chunks of a size, and keeps them. Whether it was the top
+// that gave the last one shows at its address.
+static void drain(size_t size)
+{
+	for (;;) {
+		char *above = top(), *p = malloc(size);
+		if (!p)
+			return;
+		if (p - header != above)
+			continue;
+		if (size > 4096) // small ones would be kept aside, and not go back to the top
+			free(p);
+		return;
+	}
+}
+
+static char *heap_end; // nothing below it is freed; NULL: there is no such heap yet
+
+enum { ROUND = 1 << 30, LARGE = 120 << 10 }; // below the size from which chunks are mappings
+
+static void plug(uintptr_t from, uintptr_t to)
+{
+	if (from < to)
+		mmap((void *)from, to - from, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+// mappings plugs the holes between libraries and other mappings, so that later
+// ones lie below all of them, from a round address down.
+static void mappings(void)
+{
+	static char text[1 << 18];
+	size_t n = 0;
+	ssize_t more;
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && (more = read(fd, text + n, sizeof text - 1 - n)) > 0)
+		n += (size_t)more;
+	close(fd);
+	text[n] = 0;
+	const uintptr_t above = (uintptr_t)heap + ((uintptr_t)1 << 40); // programs and heap are far below
+	uintptr_t last = 0;
+	for (char *line = text; *line; line = strchr(line, '\n') + 1) {
+		char *at, *end = strchr(line, '\n');
+		uintptr_t from = strtoul(line, &at, 16), to = strtoul(at + 1, NULL, 16);
+		if (!end || memmem(line, (size_t)(end - line), "[stack]", 7))
+			break;
+		if (from < above)
+			continue;
+		plug(last ? last : from / ROUND * ROUND - ROUND, from);
+		last = to;
+	}
+}
+
+void spinsim_heap(void)
+{
+	mappings();
+	for (size_t size = LARGE; size > 2048; size -= size / 8)
+		drain(size);
+	for (size_t size = 2040; size >= 24; size -= 16)
+		drain(size);
+	size_t rest = mallinfo2().keepcost;
+	if (rest > 4 * header && !malloc(rest - 4 * header))
+		return;
+	char *now = sbrk(0), *next = (char *)(((uintptr_t)now + ROUND - 1) / ROUND * ROUND);
+	if (sbrk(next - now) == (void *)-1)
+		return;
+	heap_end = next;
+}
+
+extern void __libc_free(void *);
+extern void *__libc_realloc(void *, size_t);
+
+static int before(void *p) { return heap_end && (char *)p >= heap && (char *)p < heap_end; }
+
+__attribute__((visibility("default"))) void free(void *p)
+{
+	if (!before(p))
+		__libc_free(p);
+}
+
+__attribute__((visibility("default"))) void *realloc(void *p, size_t size)
+{
+	if (!before(p))
+		return __libc_realloc(p, size);
+	size_t had = malloc_usable_size(p);
+	void *q = malloc(size);
+	if (q)
+		memcpy(q, p, had < size ? had : size);
+	return q;
+}
