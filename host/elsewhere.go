@@ -31,8 +31,8 @@ type window struct {
 }
 
 // Adopt adds to an address space a range of n bytes that are elsewhere, and
-// returns its address. It has pages as other memory has, all absent at first, and stays until the end of
-// the run. Errors: no room for the addresses.
+// returns its address. It has pages as other memory has, all absent at first, and
+// stays until the end of the run. Errors: no room for the addresses.
 func Adopt(a *AddressSpace, n uint64, of Elsewhere) (addr uint64, err error) {
 	addr = a.next
 	if p := a.process; p != nil {

@@ -25,6 +25,8 @@ import (
 // before MPI_Finalize; ranks wait for each other; the program has failed; no
 // message of several ranks went over the network.
 func (p *Program) Run(ctx context.Context) (result Result, err error) {
+	one.Lock()
+	defer one.Unlock()
 	mpirun, err := exec.LookPath("mpirun")
 	if err != nil {
 		return result, &MissingError{"mpirun", packages}
@@ -59,7 +61,9 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	run, fail := context.WithCancelCause(ctx)
 	links, err := gather(listener, p.MPI.Ranks, func(l *link) { fail(l.early()) })
 	if err == nil {
+		undo := pin(links)
 		result, err = p.simulate(run, links, fail)
+		undo()
 	}
 	if err != nil {
 		for _, l := range links {
