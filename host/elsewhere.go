@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -49,6 +50,16 @@ func Adopt(a *AddressSpace, n uint64, of Elsewhere) (addr uint64, err error) {
 	a.unopened++
 	a.next = pageEnd(addr+n) + rangeAlign
 	return addr, nil
+}
+
+// Bound makes the addresses from start to end, multiples of 4 KiB in an adopted
+// range of the process, one mapping: what its owner has mapped together. At first
+// all of the range is one.
+func (p *Process) Bound(start, end uint64) {
+	ms := &p.pager.mappings
+	ms.cut(start, end)
+	i, _ := slices.BinarySearchFunc(*ms, start, func(m mapping, at uint64) int { return cmp.Compare(m.start, at) })
+	*ms = slices.Insert(*ms, i, mapping{start: start, end: end, prot: ProtWrite})
 }
 
 // load returns n bytes, until the next call; nil: they are not there.

@@ -119,5 +119,16 @@ func TestAdoptedMemoryHasPages(t *testing.T) {
 		w.touch(base, 2*page, true)
 		require.True(t, w.walk(base, true))
 		require.Equal(t, "bytes", string(o.bytes[page:][:5]))
+		bounds := func(addr uint64) [2]uint64 {
+			start, end, ok := w.p.Mapping(addr)
+			require.True(t, ok)
+			return [2]uint64{start, end}
+		}
+		require.Equal(t, [2]uint64{base, base + 2*page}, bounds(base))
+		w.p.Bound(base+page, base+2*page)
+		require.Equal(t, [2]uint64{base, base + page}, bounds(base))
+		require.Equal(t, [2]uint64{base + page, base + 2*page}, bounds(base+page))
+		w.p.Bound(base, base+2*page)
+		require.Equal(t, [2]uint64{base, base + 2*page}, bounds(base+page))
 	})
 }
