@@ -26,13 +26,13 @@ type CommandOptions struct {
 	Command string           // the command that makes the results, for their record
 	Columns string           // the command that explains the columns, for the notes of tables
 
-	// Input makes an experiment from the file that is the command's argument.
-	// It has the axes of the experiment that the command was made for, and others
-	// of Parameter. It may give flags the values of the file. nil: the command has no
-	// argument.
-	Input func(c *cobra.Command, name string) (*Made, error)
-	// Use is the usage line, with the argument if there is one. "": the name of
-	// the experiment.
+	// Input makes an experiment from the command's argument, a file, or from the
+	// words of a program. It has the axes of the experiment that the command was made
+	// for, and others of Parameter. It may give flags the values of the file. nil: the
+	// command has no argument.
+	Input func(c *cobra.Command, words []string) (*Made, error)
+	// Use is the usage line, with the argument if there is one: several words if it
+	// ends in "...]". "": the name of the experiment.
 	Use string
 }
 
@@ -106,6 +106,10 @@ func Command(e *Experiment, o CommandOptions) *cobra.Command {
 	if o.Input != nil {
 		_, argument, _ := strings.Cut(o.Use, " ")
 		c.Use, c.Args = o.Use, cli.ExactArguments(argument)
+		if strings.HasSuffix(o.Use, "...]") { // what stands behind the first is not ours
+			c.Args = cobra.ArbitraryArgs
+			c.Flags().SetInterspersed(false)
+		}
 	}
 	f.register(c)
 	return c
@@ -309,7 +313,7 @@ func (f *compareFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if f.Input != nil {
-		made, err := f.Input(c, args[0])
+		made, err := f.Input(c, args)
 		if err != nil {
 			return cli.BadInput(err)
 		}
@@ -365,6 +369,7 @@ func (f *compareFlags) measure(c *cobra.Command, s *Sweep, format report.Format)
 		return err
 	}
 	points[0].Links, points[0].Capture = f.links.Watch(), f.pcap.Hook()
+	f.made.begin(len(points) == 1 && f.paged(format))
 	ctx, cancel := f.Context(c)
 	defer cancel()
 	ctx = f.pcap.Bound(ctx, &f.Memory, points[0].Need())

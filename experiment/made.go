@@ -21,6 +21,9 @@ type Made struct {
 	// Page writes what people see of a single point, in place of its table. below
 	// are lines for its end: notes and the record. nil: there is the table.
 	Page func(out io.Writer, r *Result, below []string) error
+	// Begin is called before the points are measured. page: people will see the page.
+	// nil: nothing needs to know.
+	Begin func(page bool)
 	// Alone is what needs a single point, and its page, such as a flag; "":
 	// nothing.
 	Alone string
@@ -31,6 +34,12 @@ type Made struct {
 	// its name, "" for none, and what writes it. cut is what has ended the run
 	// early, for the file's seal. nil: there is none.
 	Output func(of *Record) (flag, name string, write func(cut string) error)
+}
+
+func (m *Made) begin(page bool) {
+	if m.Begin != nil {
+		m.Begin(page)
+	}
 }
 
 // paged reports whether people see a single point as its page.

@@ -159,6 +159,10 @@ func (w *Waterfall) Restore(rows []Row) error {
 	return w.compare()
 }
 
+// ProgramGiven is the name in Sweep.Given of a program with its arguments, a line
+// each, and in Input.Flag of the files that it consists of.
+const ProgramGiven = "--"
+
 // Line is the command of a record, in words: all that differs from the
 // defaults.
 func Line(r *provenance.Record, e *Experiment) ([]string, error) {
@@ -205,6 +209,9 @@ func Line(r *provenance.Record, e *Experiment) ([]string, error) {
 	if r.Engine != "" && r.Engine != "wazero" {
 		words = append(words, "--engine", r.Engine)
 	}
+	if program := a.Given[ProgramGiven]; program != "" {
+		words = append(append(words, "--"), strings.Split(program, "\n")...)
+	}
 	return words, nil
 }
 
@@ -213,6 +220,7 @@ func madeLine(r *provenance.Record, e *Experiment, a *sweepArguments) (words []s
 	if !strings.HasPrefix(r.Command, CommandPrefix) { // it is made from a file
 		for i := range r.Inputs {
 			switch flag := r.Inputs[i].Flag; {
+			case flag == ProgramGiven:
 			case flag == "":
 				words = append(words, r.Inputs[i].Name)
 			case e.Axis(flag) == nil:
@@ -221,6 +229,9 @@ func madeLine(r *provenance.Record, e *Experiment, a *sweepArguments) (words []s
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Given)) {
+		if name == ProgramGiven {
+			continue
+		}
 		for value := range strings.SplitSeq(a.Given[name], "\n") {
 			if name != "" {
 				words = append(words, "--"+name)

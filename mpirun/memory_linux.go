@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -124,7 +125,7 @@ func (m *memory) sync(v runtime.View, count bool) (absent int, err error) {
 			err = m.present(va)
 		case !there && had:
 			delete(m.seen, va)
-			err = m.r.Proc().OS().Discard(nil, va, pageBytes)
+			err = m.r.Proc().OS().Discard(m.r.Proc().Thread(), va, pageBytes)
 		}
 		if err != nil {
 			return 0, err
@@ -137,7 +138,32 @@ func (m *memory) sync(v runtime.View, count bool) (absent int, err error) {
 		m.pages += int64(n)
 		m.absent += int64(absent)
 	}
-	return absent, nil
+	if absent > 0 {
+		err = m.bound(first*pageBytes, (last+1)*pageBytes)
+	}
+	return absent, err
+}
+
+// bound gives the simulation the mappings of the process at some addresses: a
+// policy may bring in pages up to the end of one.
+func (m *memory) bound(from, to uint64) error {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", m.link.pid)) //lint:files of the kernel
+	if err != nil {
+		return fmt.Errorf("mappings of process %d: %w", m.link.pid, err)
+	}
+	zone := (from - m.base) >> zoneBits << zoneBits
+	low, high := m.real(zone), m.real(zone)+zoneBytes
+	from, to = m.real(from-m.base), m.real(from-m.base)+to-from
+	for line := range strings.Lines(string(b)) {
+		var start, end uint64
+		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
+			return fmt.Errorf("mappings of process %d: %q", m.link.pid, line)
+		}
+		if start, end = max(start, low), min(end, high); start < to && from < end && start < end {
+			m.r.Proc().OS().Bound(m.base+zone+start-low, m.base+zone+end-low)
+		}
+	}
+	return nil
 }
 
 // present gives the simulation a page that the process has touched meanwhile.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// one is held by the program that runs: only one has the processor.
+// one is held by the simulation that has the processor.
 var one sync.Mutex
 
 // pin keeps the simulator and the processes of all ranks on one processor: only
@@ -16,9 +16,10 @@ var one sync.Mutex
 // as long. undo gives the simulator its processors back. Where that is not
 // allowed, hand-overs are slower.
 func pin(links []*link) (undo func()) {
+	one.Lock()
 	var allowed, own unix.CPUSet
 	if unix.SchedGetaffinity(0, &allowed) != nil || allowed.Count() == 0 {
-		return func() {}
+		return one.Unlock
 	}
 	for nth, cpu := os.Getpid()%allowed.Count(), 0; ; cpu++ { // several simulators take several
 		if allowed.IsSet(cpu) {
@@ -33,7 +34,10 @@ func pin(links []*link) (undo func()) {
 		_ = unix.SchedSetaffinity(int(l.pid), &own) // the main thread; Open MPI's others do not compute
 	}
 	threads(&own)
-	return func() { threads(&allowed) }
+	return func() {
+		threads(&allowed)
+		one.Unlock()
+	}
 }
 
 // threads gives all threads of the simulator a set of processors. Later ones

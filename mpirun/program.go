@@ -13,28 +13,29 @@ import (
 	"io"
 
 	"github.com/spinsim/spinsim/mpi"
-	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
 // Program is a program to run.
 type Program struct {
-	Profile *profile.Profile
-	MPI     mpi.Options // with the number of ranks
-	Command []string    // the program and its arguments
+	Config  runtime.Config // the device, and what watches it; the ranks decide on the nodes
+	MPI     mpi.Options    // with the number of ranks
+	Command []string       // the program and its arguments
 	// Absent: pages of the program's buffers that it has not touched are absent for
 	// devices, too. Otherwise all are present, as if they were pinned.
 	Absent   bool
 	Out, Err io.Writer
-	Limits   sim.Limits
 }
 
 // Result is what a run measured.
 type Result struct {
 	Took  sim.Time // from the end of MPI_Init to the last beginning of MPI_Finalize
 	Stats mpi.Stats
+	Nodes runtime.Stats
 	// pages of buffers when they were posted, and how many of them were absent
 	Pages, Absent int64
+	Faults        int64 // pages that came while devices or MPI waited for them
 }
 
 // MissingError names Debian's packages that a machine lacks.

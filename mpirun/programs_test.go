@@ -19,6 +19,7 @@ import (
 	_ "github.com/spinsim/spinsim/internal/libraries"
 	_ "github.com/spinsim/spinsim/internal/wings"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // compiled is a program of testdata.
@@ -37,7 +38,7 @@ func try(t *testing.T, device, transport string, ranks int, command ...string) (
 	require.NoError(t, err)
 	o.Ranks = ranks
 	var out, errs bytes.Buffer
-	r, err := (&Program{Profile: p, MPI: o, Command: command, Out: &out, Err: &errs}).Run(t.Context())
+	r, err := (&Program{Config: runtime.Config{Profile: p}, MPI: o, Command: command, Out: &out, Err: &errs}).Run(t.Context())
 	t.Log(errs.String())
 	return r, out.String(), err
 }

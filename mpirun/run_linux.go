@@ -25,8 +25,6 @@ import (
 // before MPI_Finalize; ranks wait for each other; the program has failed; no
 // message of several ranks went over the network.
 func (p *Program) Run(ctx context.Context) (result Result, err error) {
-	one.Lock()
-	defer one.Unlock()
 	mpirun, err := exec.LookPath("mpirun")
 	if err != nil {
 		return result, &MissingError{"mpirun", packages}
@@ -61,9 +59,7 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	run, fail := context.WithCancelCause(ctx)
 	links, err := gather(listener, p.MPI.Ranks, func(l *link) { fail(l.early()) })
 	if err == nil {
-		undo := pin(links)
 		result, err = p.simulate(run, links, fail)
-		undo()
 	}
 	if err != nil {
 		for _, l := range links {
@@ -181,7 +177,10 @@ func gather(listener *net.UnixListener, ranks int, ended func(*link)) ([]*link, 
 }
 
 func (p *Program) simulate(ctx context.Context, links []*link, fail func(error)) (result Result, err error) {
-	c, err := runtime.NewCluster(runtime.Config{Profile: p.Profile, Nodes: p.MPI.Nodes(p.MPI.Ranks), Limits: p.Limits})
+	defer pin(links)()
+	cfg := p.Config
+	cfg.Nodes = p.MPI.Nodes(p.MPI.Ranks)
+	c, err := runtime.NewCluster(cfg)
 	if err != nil {
 		return result, err
 	}
@@ -208,6 +207,11 @@ func (p *Program) simulate(ctx context.Context, links []*link, fail func(error))
 		}
 	}
 	err = w.Run(ctx)
-	result.Stats = w.Stats()
+	result.Stats, result.Nodes = w.Stats(), c.Stats()
+	for i := range c.Nodes() {
+		if k := c.Node(i).Kernel(); k != nil {
+			result.Faults += k.Stats().Minor + k.Stats().Major
+		}
+	}
 	return result, err
 }

@@ -88,9 +88,9 @@ func fileCommand(name, use string) *cobra.Command {
 	var more string
 	c := experiment.Command(f.empty, experiment.CommandOptions{
 		Build: thisBuild(), Command: name, Columns: "spinsim help columns", Use: use,
-		Input: func(c *cobra.Command, file string) (*experiment.Made, error) {
+		Input: func(c *cobra.Command, files []string) (*experiment.Made, error) {
 			m := newMaking(c, name)
-			e, err := f.make(m, file, more)
+			e, err := f.make(m, files[0], more)
 			return &experiment.Made{Experiment: e, Inputs: m.Inputs}, err
 		},
 	})

@@ -125,7 +125,7 @@ func (f *benchFlags) command(name, use, long string) *cobra.Command {
 	e.Long = long
 	c := experiment.Command(e, experiment.CommandOptions{
 		Build: thisBuild(), Command: name, Use: use,
-		Input: func(c *cobra.Command, module string) (*experiment.Made, error) { return f.open(c, name, module) },
+		Input: func(c *cobra.Command, modules []string) (*experiment.Made, error) { return f.open(c, name, modules[0]) },
 	})
 	f.register(c.Flags())
 	for _, name := range append([]string{"handler-set"}, handlerlab.Sources...) {

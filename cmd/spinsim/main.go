@@ -31,8 +31,8 @@ func run(args []string, out, errs io.Writer) int {
 	memory.CollectLate()
 	if len(args) > 0 && args[0] == "mpirun" { // as people type it for other mpiruns
 		args = slices.Clone(args)
-		if i := slices.Index(args, "-np"); i > 0 && !slices.Contains(args[:i], "--") {
-			args[i] = "-n"
+		if i := slices.IndexFunc(args, func(a string) bool { return a == "-np" || a == "-n" }); i > 0 && !slices.Contains(args[:i], "--") {
+			args[i] = "--ranks"
 		}
 	}
 	return cli.Execute(rootCommand(args...), args, out, errs)

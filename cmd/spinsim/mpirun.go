@@ -1,74 +1,140 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/exanest"
-	"github.com/spinsim/spinsim/mpirun"
+	"github.com/spinsim/spinsim/experiment/programs"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
 )
 
+// mpirunName is the name of mpirun in the record of a result.
+const mpirunName = "mpirun"
+
 func mpirunCommand() *cobra.Command {
-	var (
-		ranks, perNode  int
-		name, transport string
-		set             []string
-	)
-	c := &cobra.Command{
-		Use:   "mpirun -n RANKS -- PROGRAM [ARGUMENT...]",
-		Short: "Run an MPI program of Debian's Open MPI, as it is, on simulated nodes",
-		Long: `Mpirun runs a program that was compiled against Debian's Open MPI 4.1, without changes to it, on the nodes of a profile. Its messages go over the
+	c := experiment.Command(programs.Of(nil, nil, nil), experiment.CommandOptions{
+		Build: thisBuild(), Command: mpirunName, Columns: "spinsim help columns", Use: "mpirun -np RANKS -- PROGRAM [ARGUMENT...]", Input: openProgram,
+	})
+	c.Short = "Run an MPI program of Debian's Open MPI, as it is, on simulated nodes"
+	c.Long = `Mpirun runs a program that was compiled against Debian's Open MPI 4.1, without changes to it, on the nodes of a profile. Its messages go over the
 simulated network; MPI_Wtime, the system's clocks and sleeps have virtual time, which begins when all ranks have left MPI_Init.
 Computing takes no time. The same command has the same times, to the picosecond.
 
-The output is the program's. The line of spinsim stands on standard error. spinsim doctor names the packages that this needs.`,
-		Example: `  spinsim mpirun -n 2 -- ./osu_latency
-  spinsim mpirun -n 16 --ranks-per-node 4 --profile exanest -- lmp -in in.lj`,
-		RunE: func(c *cobra.Command, args []string) error {
-			for flag, n := range map[string]int{"ranks": ranks, "ranks-per-node": perNode} {
-				if n < 1 || n > mostRanks {
-					return badInput(fmt.Errorf("--%s: %d, expected 1 to %d", flag, n, mostRanks))
-				}
-			}
-			device, err := profile.Load(name, set...)
-			if err != nil {
-				return badInput(err)
-			}
-			p := mpirun.Program{Profile: device, Command: args, Out: c.OutOrStdout(), Err: c.ErrOrStderr()}
-			transport = cmp.Or(transport, exanest.DefaultTransport(device))
-			if p.MPI, err = exanest.TransportOptions(device, transport); err != nil {
-				return badInput(fmt.Errorf("--transport: %w", err))
-			}
-			if p.MPI.Ranks, p.MPI.PerNode = ranks, perNode; len(args) == 0 {
-				return badInput(errors.New("expected a program: spinsim mpirun -n 2 -- ./program"))
-			}
-			result, err := p.Run(c.Context())
-			if err != nil {
-				return err
-			}
-			showMPIRun(c, &p, transport, &result)
-			return nil
-		},
-	}
-	f := c.Flags()
-	f.SetInterspersed(false) // what stands behind the program is its own
-	f.IntVarP(&ranks, "ranks", "n", 1, "number of processes")
-	f.IntVar(&perNode, "ranks-per-node", 1, "processes of each simulated node")
-	f.StringVar(&name, "profile", "spin-int", "device and network: a `NAME` or a file")
-	f.StringVar(&transport, "transport", "", "how messages go: "+strings.Join(exanest.TransportNames(), ", ")+" (default: what suits the profile, as of osu)")
-	f.StringArrayVar(&set, "set", nil, "change a value of the profile: `PATH=VALUE`; may be repeated")
+The output is the program's; what spinsim says of the run stands on standard error. With several values of a flag, or with --all or --format, spinsim
+prints the table of an experiment, and the program's output stands on standard error. docs/programs.md says what is exact, and spinsim doctor names the packages
+that this needs.
+
+` + c.Long[strings.Index(c.Long, "A LIST is"):]
+	c.Example = `  spinsim mpirun -np 2 -- ./osu_latency
+  spinsim mpirun -np 16 --ranks-per-node 4 --profile exanest -- lmp -in in.lj
+  spinsim mpirun -np 2..16 --pages touch,pia --profile exanest --plot lj.svg -- lmp -in in.lj`
 	return c
 }
 
-// mostRanks is how many processes a machine may have to start.
-const mostRanks = 4096
+// openProgram makes the experiment of a program.
+func openProgram(c *cobra.Command, words []string) (*experiment.Made, error) {
+	flags := c.Flags()
+	if names, err := flags.GetStringSlice("profile"); err == nil && len(names) > 0 && !flags.Changed("transport") {
+		if device, err := profile.Load(names[0]); err == nil { // else the sweep says it
+			if err := flags.Set("transport", exanest.DefaultTransport(device)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var out, errs redirected
+	m := newMaking(c, mpirunName)
+	made := &experiment.Made{
+		Experiment: programs.Of(words, &out, &errs), Given: map[string]string{experiment.ProgramGiven: strings.Join(words, "\n")},
+		Begin: func(page bool) {
+			if errs.Writer, out.Writer = c.ErrOrStderr(), c.ErrOrStderr(); page {
+				out.Writer = c.OutOrStdout()
+			}
+		},
+		Page: func(_ io.Writer, r *experiment.Result, below []string) error {
+			lines := append(r.Point.Experiment().View.Answer([]*experiment.Result{r}), below...)
+			_, err := fmt.Fprintf(c.ErrOrStderr(), "\n%s\n", strings.Join(lines, "\n"))
+			return err
+		},
+	}
+	if len(words) == 0 {
+		return made, nil // it has no points, and says so
+	}
+	err := m.program(words[0])
+	made.Inputs = m.Inputs
+	return made, err
+}
 
-func showMPIRun(c *cobra.Command, p *mpirun.Program, transport string, r *mpirun.Result) {
-	fmt.Fprintf(c.ErrOrStderr(), "spinsim: %v of virtual time, in which computing took none; %d messages of %d B over %s between %d ranks, %d a node; %d late for their receive; profile %s\n",
-		r.Took, r.Stats.Sent, r.Stats.SentBytes, transport, p.MPI.Ranks, p.MPI.PerNode, r.Stats.Unexpected, p.Profile.Name)
+// redirected is a writer that is chosen later.
+type redirected struct{ io.Writer }
+
+// program records a program and the MPI library that it loads.
+func (m *making) program(name string) error {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return fmt.Errorf("no program %s: %w", name, errors.Unwrap(err))
+	}
+	for _, file := range append([]string{path}, libraries(path)...) {
+		if err := m.input(file, ignored); err != nil {
+			return err
+		}
+		m.Inputs[len(m.Inputs)-1] = hashOnly(m.Inputs[len(m.Inputs)-1])
+	}
+	return nil
+}
+
+// hashOnly is an input that runs from its own file, and not from a copy.
+func hashOnly(in provenance.Input) provenance.Input {
+	in.Flag, in.Text, in.Base64 = experiment.ProgramGiven, "", nil
+	return in
+}
+
+var mpiLibrary = regexp.MustCompile(`libmpi\.so\S* => (/\S+)`)
+
+// libraries lists the MPI libraries of a program. A script names none.
+func libraries(path string) (list []string) {
+	out, err := exec.Command("ldd", path).Output()
+	if found := mpiLibrary.FindSubmatch(bytes.TrimSpace(out)); err == nil && found != nil {
+		list = append(list, string(found[1]))
+	}
+	return list
+}
+
+// recordedProgram makes the experiment of a record.
+func recordedProgram(r *provenance.Record) (*experiment.Experiment, error) {
+	given, err := experiment.GivenIn(r)
+	if err == nil && given[experiment.ProgramGiven] == "" {
+		err = errors.New("provenance.arguments.given: no program")
+	}
+	return programs.Of(strings.Split(given[experiment.ProgramGiven], "\n"), os.Stderr, os.Stderr), err
+}
+
+// checkProgram checks that the program of a record is the same here. To run it is
+// to run what the record says, so the user must have asked for that.
+func checkProgram(r *provenance.Record, folder string, stdin io.Reader, allowed bool) error {
+	if !allowed {
+		return errors.New("the result is of a program that the record names: --allow-program runs it")
+	}
+	m := repeating(r, folder, stdin)
+	for i := range r.Inputs {
+		if err := m.input(r.Inputs[i].Name, ignored); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ignored(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
 }

@@ -77,8 +77,8 @@ func tablesOf(e *experiment.Experiment) (names []string) {
 
 // open makes the experiment of a scenario. Flags that are not given have the
 // scenario's values.
-func (f *runFlags) open(c *cobra.Command, name string) (*experiment.Made, error) {
-	flags := c.Flags()
+func (f *runFlags) open(c *cobra.Command, files []string) (*experiment.Made, error) {
+	flags, name := c.Flags(), files[0]
 	o, given, err := f.options(c)
 	if err != nil {
 		return nil, err

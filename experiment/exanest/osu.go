@@ -181,8 +181,11 @@ func TransportOptions(p *profile.Profile, name string) (mpi.Options, error) {
 func transportOptions(p *experiment.Point) mpi.Options { return transports[p.Text("transport")]() }
 
 // transportSlots are the slots of the transport.
-func transportSlots(p *experiment.Point) []*handlers.Slot {
-	switch p.Text("transport") {
+func transportSlots(p *experiment.Point) []*handlers.Slot { return TransportSlots(p.Text("transport")) }
+
+// TransportSlots are the slots of a transport.
+func TransportSlots(name string) []*handlers.Slot {
+	switch name {
 	case overPortals:
 		return nil
 	case overOffload:

@@ -35,7 +35,7 @@ and is not included (--compute). So the difference here is the largest that they
 	Profiles: []string{"exanest-qfdb"},
 	Axes: []experiment.Axis{
 		{Name: "app", Kind: report.Text, Of: []string{"lammps", "hpl", "hpcg"}, Help: "whose messages: lammps, hpl, hpcg"},
-		{Name: "mode", Kind: report.Text, Of: appModes(), Default: "present,touch,pia", Help: "treatment of absent pages; the command's help describes each"},
+		{Name: "mode", Kind: report.Text, Of: PageModes(), Default: "present,touch,pia", Help: "treatment of absent pages; the command's help describes each"},
 		{Name: "fresh", Kind: report.Share, Least: "0", Most: "1", Default: "0%,5%", Help: "fraction of receive buffers that are new memory"},
 		{Name: "compute", Kind: report.Duration, Unit: "us", Least: "0us", Most: "1s", Default: "0us", Help: "computation of a rank in a round"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "20", Help: "rounds, each a message to each neighbour; one more warms up"},
@@ -58,10 +58,10 @@ and is not included (--compute). So the difference here is the largest that they
 		Of:     experiment.LatencyColumn, Axis: "mode", Base: policyTouch,
 	}},
 	Slots: func(p *experiment.Point) []*handlers.Slot {
-		if p.Text("mode") == policyHandler {
-			return []*handlers.Slot{part.EngineSlot, pagein.PolicySlot}
+		if slots := PageSlots(p.Text("mode")); slots != nil {
+			return slots
 		}
-		return []*handlers.Slot{part.EngineSlot}
+		return []*handlers.Slot{part.EngineSlot} // all modes have it
 	},
 	Followed: experiment.LatencyColumn,
 	View:     experiment.View{Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: policyTouch, X: "ranks", Quiet: []string{"compute", "rounds"}, Answer: appsAnswer},
@@ -69,10 +69,32 @@ and is not included (--compute). So the difference here is the largest that they
 	Notes:    []string{experiment.Compared},
 }
 
-const appPresent = "present"
+// PagesPresent is the mode of pages in which all are present.
+const PagesPresent = "present"
 
-func appModes() []string {
-	return []string{appPresent, policyTouch, policyPIO, policyPI4, policyPIA, policyHandler}
+// PageModes lists how an MPI over ExaNet may treat absent pages.
+func PageModes() []string {
+	return []string{PagesPresent, policyTouch, policyPIO, policyPI4, policyPIA, policyHandler}
+}
+
+// WithPages makes an MPI treat absent pages in a mode of PageModes. Somebody else
+// makes them present in mode PagesPresent.
+func WithPages(o *mpi.ExaNetOptions, mode string) {
+	o.Touch = mode == policyTouch
+	if resolves(mode) {
+		o.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) { return loadPart(c, mode, part.GetUserPages) }
+	}
+}
+
+// PageSlots are the slots of a mode; nil: it runs no handlers of its own.
+func PageSlots(mode string) []*handlers.Slot {
+	switch {
+	case mode == policyHandler:
+		return []*handlers.Slot{part.EngineSlot, pagein.PolicySlot}
+	case resolves(mode):
+		return []*handlers.Slot{part.EngineSlot}
+	}
+	return nil
 }
 
 // appMean is the mean size of a message in bytes: MPI_Send in PART'22, 16
@@ -98,10 +120,7 @@ func runApps(ctx context.Context, p *experiment.Point) (values experiment.Values
 	o := mpi.DefaultExaNetOptions()
 	o.Ranks = x.ranks
 	mode := p.Text("mode")
-	o.ExaNet.Touch = mode == policyTouch
-	if resolves(mode) {
-		o.ExaNet.Load = func(c *runtime.Cluster) (mpi.PageOpener, error) { return loadPart(c, mode, part.GetUserPages) }
-	}
+	WithPages(&o.ExaNet, mode)
 	c, err := runtime.NewCluster(p.Config(ctx, x.ranks))
 	if err != nil {
 		return nil, err
@@ -202,7 +221,7 @@ func (x *exchanging) spares(r *mpi.Rank, rank, most int) (map[[2]int]runtime.Vie
 			if rng.Float64() >= x.Float("fresh") {
 				continue
 			}
-			v, err := x.buffer(r, most, x.Text("mode") == appPresent)
+			v, err := x.buffer(r, most, x.Text("mode") == PagesPresent)
 			if err != nil {
 				return nil, err
 			}

@@ -33,13 +33,13 @@ func TestApps(t *testing.T) {
 		at := func(mode string, fresh float64) *experiment.Result {
 			return exchanged(t, experiment.Values{"app": "hpcg", "mode": mode, "fresh": fresh, "ranks": ranks, "rounds": 4, "compute": sim.Time(0)})
 		}
-		for _, mode := range appModes() {
+		for _, mode := range PageModes() {
 			require.Zero(t, at(mode, 0).Values["faults"], mode)
 		}
-		present := at(appPresent, 0)
+		present := at(PagesPresent, 0)
 		require.Equal(t, present.Time(experiment.LatencyColumn), at(policyPIA, 0).Time(experiment.LatencyColumn))
 		require.Greater(t, at(policyTouch, 0).Time(experiment.LatencyColumn), present.Time(experiment.LatencyColumn))
-		require.Zero(t, at(appPresent, 1).Values["faults"])
+		require.Zero(t, at(PagesPresent, 1).Values["faults"])
 		touched := at(policyTouch, 1).Values["faults"].(int64)
 		require.Positive(t, touched)
 		require.Equal(t, touched, at(policyPIO, 1).Values["faults"], "a page of the message, and no other")
@@ -53,7 +53,7 @@ func TestApps(t *testing.T) {
 // rank.
 func TestAppsWithoutTheBarrier(t *testing.T) {
 	const ranks = 4
-	values := experiment.Values{"app": "lammps", "mode": appPresent, "fresh": 0.0, "ranks": ranks, "rounds": 1, "compute": sim.Time(0)}
+	values := experiment.Values{"app": "lammps", "mode": PagesPresent, "fresh": 0.0, "ranks": ranks, "rounds": 1, "compute": sim.Time(0)}
 	device, err := profile.Load("exanest-qfdb")
 	require.NoError(t, err)
 	p, err := apps.At(device, values)
