@@ -17,7 +17,7 @@ import (
 
 // The layout of provider/link.h.
 const (
-	linkVersion = 1
+	linkVersion = 2
 	linkPosts   = 256
 	linkDone    = 1024
 	linkInject  = 128
@@ -46,6 +46,7 @@ const (
 	whySleep
 	whyFull
 	whyFinalize
+	whyRegion
 	whyGone // the process has ended: ours alone
 )
 
@@ -98,7 +99,8 @@ type shared struct {
 	arg, now           uint64
 	posted             uint32
 	doneHead, doneTail uint32
-	_                  uint32
+	timed              uint32
+	used               uint64
 	posts              [linkPosts]post
 	done               [linkDone]done
 }

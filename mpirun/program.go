@@ -24,8 +24,20 @@ type Program struct {
 	Command []string       // the program and its arguments
 	// Absent: pages of the program's buffers that it has not touched are absent for
 	// devices, too. Otherwise all are present, as if they were pinned.
-	Absent   bool
+	Absent bool
+	// Compute is what the program's own computing costs.
+	Compute  Compute
 	Out, Err io.Writer
+}
+
+// Compute is what a program's own computing costs; the zero value: no time.
+type Compute struct {
+	// Factor is the virtual time for the time that the main thread runs on a
+	// processor of this computer; 0: none. Results differ from run to run.
+	Factor float64
+	// Regions are the times of the levels of MPI_Pcontrol: each call takes the one of
+	// its level. nil: calls take none.
+	Regions map[int]sim.Time
 }
 
 // Result is what a run measured.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,10 +17,12 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/exanest"
+	"github.com/spinsim/spinsim/experiment/part"
 	_ "github.com/spinsim/spinsim/internal/libraries"
 	_ "github.com/spinsim/spinsim/internal/wings"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // compiled is a program of testdata.
@@ -32,15 +35,90 @@ func compiled(t *testing.T, name string) string {
 
 // try runs a program, and returns what it said.
 func try(t *testing.T, device, transport string, ranks int, command ...string) (Result, string, error) {
+	return tryOn(t, device, transport, ranks, func(*Program) {}, command...)
+}
+
+func tryOn(t *testing.T, device, transport string, ranks int, change func(p *Program), command ...string) (Result, string, error) {
 	p, err := profile.Load(device)
 	require.NoError(t, err)
 	o, err := exanest.TransportOptions(p, transport)
 	require.NoError(t, err)
 	o.Ranks = ranks
 	var out, errs bytes.Buffer
-	r, err := (&Program{Config: runtime.Config{Profile: p}, MPI: o, Command: command, Out: &out, Err: &errs}).Run(t.Context())
+	program := Program{Config: runtime.Config{Profile: p}, MPI: o, Command: command, Out: &out, Err: &errs}
+	change(&program)
+	r, err := program.Run(t.Context())
 	t.Log(errs.String())
 	return r, out.String(), err
+}
+
+// Pages that the process does not have are absent for devices, until it has
+// touched them, and again after it has given them back: PART and an MPI that
+// touches bring them in, in time. The bytes are right in all modes, and the
+// times the same in each run.
+func TestPages(t *testing.T) {
+	program := compiled(t, "pages")
+	const times, size, pages = 4, 1 << 16, 16
+	took := make(map[string][]float64)
+	for _, mode := range []string{"present", "touch", "pio", "pia"} {
+		for range 2 {
+			r, out, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) {
+				p.Absent = mode != "present"
+				part.WithPages(&p.MPI.ExaNet, mode)
+			}, program, fmt.Sprint(times), fmt.Sprint(size))
+			require.NoError(t, err, "%s: %s", mode, out)
+			if p := took[mode]; p != nil {
+				require.Equal(t, p, numbers(t, out), mode)
+			}
+			took[mode] = numbers(t, out)
+			require.Len(t, took[mode], times)
+			if mode == "present" {
+				require.Zero(t, r.Absent)
+				continue
+			}
+			// of both ranks: new, had, given back, had, given back and zeros
+			require.EqualValues(t, 2*(2*times+2)*pages, r.Pages, mode)
+			require.EqualValues(t, 2*4*pages, r.Absent, mode)
+			require.GreaterOrEqual(t, r.Faults, r.Absent, mode)
+		}
+		for i, us := range took[mode] { // the second and the fourth have their pages
+			least := took["present"][i]
+			if i%2 == 0 && mode != "present" {
+				least *= 1.5
+			}
+			require.GreaterOrEqual(t, us, least, "%s, exchange %d", mode, i)
+			require.LessOrEqual(t, took[mode][1], 1.1*took["present"][1], mode) // touching costs latencies
+		}
+	}
+}
+
+// What a program computes takes no time, or that of a table, or that of the
+// processor.
+func TestCompute(t *testing.T) {
+	program := compiled(t, "pages")
+	for us, c := range map[float64]Compute{0: {}, 100: {Regions: map[int]sim.Time{7: 100 * sim.Microsecond}}} { //lint:maporder each by itself
+		_, out, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) { p.Compute = c }, program, "2", "8")
+		require.NoError(t, err)
+		for _, took := range numbers(t, out) {
+			require.InDelta(t, us, took, 3)
+		}
+	}
+	_, _, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) { p.Compute.Regions = map[int]sim.Time{} }, program, "2", "8")
+	require.ErrorContains(t, err, "MPI_Pcontrol(7): the table has no time for this level")
+	none, _, err := try(t, "exanest", "exanet", 2, program, "2", "1000000")
+	require.NoError(t, err)
+	r, _, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) { p.Compute.Factor = 100 }, program, "2", "1000000")
+	require.NoError(t, err)
+	require.Greater(t, r.Took, none.Took+sim.Millisecond, "6 million comparisons, and more")
+}
+
+func numbers(t *testing.T, text string) (list []float64) {
+	for _, word := range strings.Fields(text) {
+		x, err := strconv.ParseFloat(word, 64)
+		require.NoError(t, err)
+		list = append(list, x)
+	}
+	return list
 }
 
 // A program's own latency is what experiment osu measures, to the nanosecond of

@@ -34,6 +34,8 @@ type rank struct {
 	all     []*rank
 	free    map[int][]runtime.View // buffers, by their size class
 	memory  *memory
+	compute Compute
+	charged uint64      // of used
 	absent  bool        // pages of the process are absent until it has them
 	fail    func(error) // ends the run
 	flights []flight
@@ -68,6 +70,9 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 	}
 	defer func() { err = errors.Join(err, k.memory.close()) }()
 	k.state = stateRunning
+	if k.compute.Factor > 0 {
+		k.timed = 1
+	}
 	for last := why(0); ; {
 		k.now = uint64(r.Now())
 		runtime.Settle(r.Proc())
@@ -75,11 +80,7 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 		if why == whyGone {
 			return k.early()
 		}
-		posts, err := k.taken()
-		idle := len(posts) == 0
-		if err == nil {
-			err = errors.Join(k.touched(), k.drain(posts))
-		}
+		idle, err := k.turned(why)
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", k.rank, err)
 		}
@@ -90,6 +91,7 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 		switch why {
 		case whyFinalize:
 			return nil
+		case whyRegion:
 		case whySleep:
 			for left := k.arg; left > 0; { // longer than the clock goes ends the run
 				step := min(left, 1<<62)
@@ -108,6 +110,40 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("reason %d", why))
 		}
 	}
+}
+
+// turned carries out what the process has done in its turn. idle: nothing for the
+// network.
+func (k *rank) turned(why why) (idle bool, err error) {
+	if err := k.computed(why); err != nil {
+		return false, err
+	}
+	posts, err := k.taken()
+	if err != nil {
+		return false, err
+	}
+	return len(posts) == 0, errors.Join(k.touched(), k.drain(posts))
+}
+
+// computed charges the rank for what its process has computed.
+func (k *rank) computed(why why) error {
+	d := sim.Time(0)
+	if k.compute.Factor > 0 {
+		used := k.used
+		if used < k.charged || used-k.charged > 1e15 {
+			return k.spoiled("%d ns of a processor after %d", used, k.charged)
+		}
+		d, k.charged = sim.Time(float64(used-k.charged)*k.compute.Factor*float64(sim.Nanosecond)), used
+	}
+	if why == whyRegion && k.compute.Regions != nil {
+		one, is := k.compute.Regions[int(int64(k.arg))]
+		if !is {
+			return fmt.Errorf("MPI_Pcontrol(%d): the table has no time for this level", int64(k.arg))
+		}
+		d += one
+	}
+	k.r.Compute(d)
+	return nil
 }
 
 // touched looks for pages of receives under way that the program has touched

@@ -191,7 +191,7 @@ func (p *Program) simulate(ctx context.Context, links []*link, fail func(error))
 	}
 	all := make([]*rank, len(links))
 	for i, l := range links {
-		k := &rank{link: l, all: all, fail: fail, absent: p.Absent, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
+		k := &rank{link: l, all: all, fail: fail, absent: p.Absent, compute: p.Compute, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
 		for to := range k.said {
 			k.said[to] = make(map[uint32]label)
 		}

@@ -36,15 +36,17 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: mostRanks, Default: "1", Help: "processes of each simulated node"},
 			{Name: "transport", Kind: report.Text, Of: exanest.TransportNames(), Default: exanest.TransportNames()[0], Help: "what carries the messages, as in spinsim osu; otherwise what suits the first profile"},
 			{Name: "pages", Kind: report.Text, Of: part.PageModes(), Default: part.PagesPresent, Help: "treatment of pages that the program has not touched, with transport exanet: as mode of spinsim compare apps"},
+			{Name: "compute", Kind: report.Text, Default: computeNone, Help: "time of the program's own computing: none; factor=NUMBER times that of this computer's processor, which differs from run to run; or FILE.csv, whose lines are a level of MPI_Pcontrol and the time of each of its calls, 3,250us"},
 		},
 		Profiles: []string{"spin-int"},
+		Inputs:   tables,
 		Points:   func(p *experiment.Point) (bool, error) { return measured(p, command) },
 		Run: func(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 			return run(ctx, p, command, out, errs)
 		},
 		Memory: func(p *experiment.Point) int64 { return p.Footprint(nodes(p)) },
 		Columns: append([]report.Column{
-			{Name: timeColumn, Unit: "us", Kind: report.Duration, Help: "virtual time from the end of MPI_Init, of the last rank, to the last beginning of MPI_Finalize; computing takes none"},
+			{Name: timeColumn, Unit: "us", Kind: report.Duration, Help: "virtual time from the end of MPI_Init, of the last rank, to the last beginning of MPI_Finalize; computing takes what --compute says"},
 			{Name: "messages", Kind: report.Count, Help: "messages of all ranks, those of collective operations included"},
 			{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "bytes of the messages"},
 			{Name: "late", Kind: report.Count, Help: "messages that arrived before their receive"},
@@ -63,8 +65,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			return append([]*handlers.Slot{mailbox.EngineSlot}, own...)
 		},
 		Undivided: "a program has many operations of many kinds: --trace shows them",
-		View:      experiment.View{Value: timeColumn, Series: []string{"pages"}, Base: "touch", X: "ranks", Quiet: []string{"ranks-per-node", "transport"}, Answer: answer},
-		Notes:     []string{"Computing takes no time: a column of time is what communication takes at least, with the order of messages that the program would have on infinitely fast processors."},
+		View:      experiment.View{Value: timeColumn, Series: []string{"pages"}, Base: "touch", X: "ranks", Quiet: []string{"ranks-per-node", "transport", "compute"}, Answer: answer},
 	}
 }
 
@@ -81,6 +82,9 @@ func measured(p *experiment.Point, command []string) (bool, error) {
 	}
 	if _, err := exanest.TransportOptions(p.Profile, p.Text("transport")); err != nil {
 		return false, fmt.Errorf("transport: %w", err)
+	}
+	if _, err := computeOf(p.Text("compute")); err != nil {
+		return false, err
 	}
 	if p.Text("pages") == part.PagesPresent {
 		return true, nil
@@ -102,6 +106,9 @@ func run(ctx context.Context, p *experiment.Point, command []string, out, errs i
 	options.Ranks, options.PerNode = p.Int("ranks"), p.Int("ranks-per-node")
 	program := mpirun.Program{
 		Config: p.Config(ctx, nodes(p)), MPI: options, Command: command, Out: out, Err: errs, Absent: p.Text("pages") != part.PagesPresent,
+	}
+	if program.Compute, err = computeOf(p.Text("compute")); err != nil {
+		return nil, err
 	}
 	part.WithPages(&program.MPI.ExaNet, p.Text("pages"))
 	r, err := program.Run(ctx)
@@ -128,8 +135,8 @@ func answer(results []*experiment.Result) (lines []string) {
 		if p.Int("ranks") != ranks {
 			continue
 		}
-		line := fmt.Sprintf("%s, %s on %s over %s: %v of virtual time, in which computing took none",
-			p.Profile.Name, experiment.Counted(ranks, "rank"), experiment.Counted(nodes(p), "node"), p.Text("transport"), r.Time(timeColumn))
+		line := fmt.Sprintf("%s, %s on %s over %s: %v of virtual time, %s",
+			p.Profile.Name, experiment.Counted(ranks, "rank"), experiment.Counted(nodes(p), "node"), p.Text("transport"), r.Time(timeColumn), computing(p))
 		if share, is := r.Values["fresh"].(float64); is {
 			line += fmt.Sprintf("; pages %s, %.3g%% of those of messages fresh", p.Text("pages"), 100*share)
 		}

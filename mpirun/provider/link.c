@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 struct link *spinsim_link;
@@ -100,14 +101,28 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value)
 	return syscall(SYS_futex, word, op, value, NULL, NULL, 0);
 }
 
+// own_time is the time that the main thread has run, without what the system
+// did for it while it waited for its turn.
+static uint64_t own_time(void)
+{
+	struct timespec t;
+	syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 void link_yield(struct link *l, enum link_why why, uint64_t arg)
 {
+	static uint64_t began; // when the process's turn began
+	if (l->timed)
+		l->used += own_time() - began;
 	l->why = why;
 	l->arg = arg;
 	atomic_store(&l->turn, TURN_SIMULATOR);
 	futex(&l->turn, FUTEX_WAKE, 1);
 	while (atomic_load(&l->turn) != TURN_PROCESS)
 		futex(&l->turn, FUTEX_WAIT, TURN_SIMULATOR);
+	if (l->timed)
+		began = own_time();
 }
 
 struct link_post *link_post(struct link *l)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINK_VERSION = 1, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
+enum { LINK_VERSION = 2, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
 
 // Whose turn it is: a futex.
 enum { TURN_PROCESS, TURN_SIMULATOR };
@@ -27,6 +27,7 @@ enum link_why {
 	WHY_SLEEP,     // for arg picoseconds
 	WHY_FULL,      // the posts have no more room
 	WHY_FINALIZE,  // MPI_Finalize begins
+	WHY_REGION,    // MPI_Pcontrol with the level arg
 };
 
 enum post_kind {
@@ -80,7 +81,8 @@ struct link {
 	uint64_t now;                 // virtual time, picoseconds
 	uint32_t posted;              // in posts; the simulator sets it to 0
 	uint32_t done_head, done_tail; // in done, modulo LINK_DONE
-	uint32_t unused;
+	uint32_t timed; // the simulator wants to know used
+	uint64_t used;  // time of a processor that the main thread has had in all, ns
 	struct link_post posts[LINK_POSTS];
 	struct link_done done[LINK_DONE];
 };

@@ -186,6 +186,15 @@ void mpi_finalize_(int *e)
 	real(e);
 }
 
+int MPI_Pcontrol(const int level, ...)
+{
+	if (spinsim_link && spinsim_link->state == LINK_RUNNING)
+		link_yield(spinsim_link, WHY_REGION, (uint64_t)(int64_t)level);
+	return 0;
+}
+
+void mpi_pcontrol_(int *level) { MPI_Pcontrol(*level); }
+
 #define LOOKING(call) \
 	spinsim_looking++; \
 	int e = call; \

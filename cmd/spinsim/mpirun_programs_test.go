@@ -1,0 +1,55 @@
+//go:build programs
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A program's output stands alone on standard output, and its run has the tables,
+// files and records of an experiment. What a document names runs only if the user
+// says so, and only if it is the same program.
+func TestProgramIsAnExperiment(t *testing.T) {
+	source, err := filepath.Abs(filepath.Join("..", "..", "mpirun", "testdata", "pages.c"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	compile := func(level string) {
+		out, err := exec.Command("mpicc.openmpi", level, "-o", "pages", source).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	compile("-O2")
+	spinsim := func(status int, args ...string) (out, errs string) {
+		var o, e bytes.Buffer
+		require.Equal(t, status, run(args, &o, &e), "%q: %s%s", args, &e, &o)
+		return o.String(), e.String()
+	}
+
+	out, errs := spinsim(0, "mpirun", "-np", "2", "--profile", "exanest", "--trace", "t.json", "--pcap", "p.pcapng", "--", "./pages", "3", "65536")
+	require.Regexp(t, `^(\d+\.\d{3}\n){3}$`, out)
+	require.Contains(t, errs, "exanest, 2 ranks on 2 nodes over exanet: ")
+	for _, name := range []string{"t.json", "p.pcapng"} {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.Greater(t, info.Size(), int64(1000), name)
+	}
+
+	list := []string{"mpirun", "-np", "2", "--profile", "exanest", "--pages", "touch,pia", "--compute", "none", "--format", "json", "--", "./pages", "2", "65536"}
+	document, errs := spinsim(0, list...)
+	require.Regexp(t, `\n\d+\.\d{3}\n`, errs, "the program's output")
+	require.NoError(t, os.WriteFile("r.json", []byte(document), 0o600))
+	_, errs = spinsim(2, "rerun", "r.json")
+	require.Contains(t, errs, "--allow-program runs it")
+	out, _ = spinsim(0, "rerun", "--allow-program", "r.json")
+	require.Contains(t, out, "the same")
+	out, _ = spinsim(0, "report", "-o", "-", "r.json")
+	require.Contains(t, out, "spinsim mpirun --profile exanest --ranks 2 --pages touch,pia -- ./pages 2 65536")
+	compile("-O0")
+	_, errs = spinsim(2, "rerun", "--allow-program", "r.json")
+	require.Contains(t, errs, "pages")
+}
