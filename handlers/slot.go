@@ -123,7 +123,7 @@ func (s *Slot) check(own, m *hpu.Module) error {
 		errs = append(errs, s.checkStates(own, m))
 	}
 	if s.Kernel && errors.Join(errs...) == nil {
-		errs = append(errs, runtime.InKernel(m))
+		errs = append(errs, s.checkKernel(own, m))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("module %s cannot run in slot %s: %w", m.Name(), s.Name, err)
@@ -260,6 +260,31 @@ func (s *Slot) checkState(ours, theirs *State) error {
 			return fmt.Errorf("state %s: no %s, expected %s at offset %d", theirs.Name, n.Name, n.Field.Type, n.Offset)
 		case got.Offset != n.Offset || got.Field.Type != n.Field.Type:
 			return fmt.Errorf("state %s: %s is %s at offset %d, expected %s at offset %d", theirs.Name, n.Name, got.Field.Type, got.Offset, n.Field.Type, n.Offset)
+		}
+	}
+	return nil
+}
+
+// checkKernel returns why a module with the slot's handlers cannot run in a
+// kernel, which reads Fields as numbers without a sign.
+func (s *Slot) checkKernel(own, m *hpu.Module) error {
+	if err := runtime.InKernel(m); err != nil {
+		return err
+	}
+	p, err := s.plan(own, m, s.Exports())
+	if err != nil {
+		return err
+	}
+	if p.UserHeader > p.ours.UserHeader {
+		return fmt.Errorf("user header of %d bytes, expected at most the %d of its messages", p.UserHeader, p.ours.UserHeader)
+	}
+	for _, name := range s.Fields {
+		n, err := p.State.Lookup(name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("state %s: %w", p.State.Name, err)
+		case n.Field.Type.Signed():
+			return fmt.Errorf("state %s: %s is %s, expected a number without a sign", p.State.Name, name, n.Field.Type)
 		}
 	}
 	return nil

@@ -55,9 +55,6 @@ func Load(c *runtime.Cluster) (part.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.UserHeader > faultBytes {
-		return nil, fmt.Errorf("module %s: user header of %d bytes, expected at most the %d of a page fault", m.Name(), plan.UserHeader, faultBytes)
-	}
 	kernels := make([]kernel, c.Nodes())
 	for i := range kernels {
 		if err := kernels[i].load(c, m, plan, i); err != nil {
@@ -90,14 +87,9 @@ func (k *kernel) load(c *runtime.Cluster, m *handlers.Module, plan *handlers.Pla
 		return err
 	}
 	for i, name := range answer {
-		n, err := plan.State.Lookup(name)
-		switch {
-		case err != nil:
+		if k.answer[i], err = plan.State.Lookup(name); err != nil {
 			return fmt.Errorf("module %s: state: %w", m.Name(), err)
-		case n.Field.Type.Signed() || n.Field.Type == manifest.F32 || n.Field.Type == manifest.F64:
-			return fmt.Errorf("module %s: state: %s is %s, expected a number without a sign", m.Name(), name, n.Field.Type)
 		}
-		k.answer[i] = n
 	}
 	if k.policy, err = m.Export(plan.Exports[0]); err != nil {
 		return err
