@@ -29,10 +29,13 @@ const (
 // HandlerStep is one step of a handler; see Config.Watch. Slices and pointers
 // are valid only during the call.
 type HandlerStep struct {
-	What    StepKind
-	Rank    int
-	Number  int64  // of the handler on its rank in order of beginning, from 1
-	Pool    string // of the processor: "HPU" or a name in the profile
+	What   StepKind
+	Rank   int
+	Number int64 // of the handler on its rank in order of beginning, from 1
+	// Pool has the processor: "HPU" or a name in the profile, or "kernel"
+	// (runtime.KernelHandlers). Handlers in a kernel count by themselves, and have
+	// no Message and no HPU.
+	Pool    string
 	HPU     int    // the processor's number in its pool
 	Context int    // hpu.Context.Index; not for StepArrived and StepLanded
 	Handler string // "header", "payload" or "completion"

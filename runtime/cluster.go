@@ -59,8 +59,8 @@ type Config struct {
 	// Explain receives every step of the Portals interfaces of the processes,
 	// events included; nil: none. Results do not depend on it.
 	Explain portals.Tracer
-	// Watch receives every step of every handler, in the order of execution; nil:
-	// none. Results do not depend on it.
+	// Watch receives every step of every handler, in the order of execution, also
+	// of those in kernels (KernelHandlers); nil: none. Results do not depend on it.
 	Watch func(s *nic.HandlerStep)
 	// InjectDMA, if not nil, is called at the beginning of every permitted DMA
 	// operation of a handler. A negative answer, such as hpu.Fault, becomes the
@@ -117,6 +117,7 @@ type Cluster struct {
 	tell    func(s used.Set)
 	slots   map[string]Module
 	log     func(rank int, at sim.Time, program, line string)
+	watch   func(s *nic.HandlerStep)
 }
 
 // domain is what the nodes of a domain share: those that one core of the
@@ -174,7 +175,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	lazy.Prepare(cfg.Nodes * nodePrepared)
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
-		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots, log: cfg.Log,
+		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots, log: cfg.Log, watch: cfg.Watch,
 	}
 	for i := range c.domains {
 		d := &c.domains[i]

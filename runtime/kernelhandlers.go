@@ -22,6 +22,8 @@ type KernelHandlers struct {
 	program *hpu.Program
 	context *hpu.Context
 	clock   sim.Frequency
+	ran     int64 // handlers
+	step    nic.HandlerStep
 }
 
 // kernelOps are the imports that a kernel answers, beside those whose answer a
@@ -96,8 +98,17 @@ func (k *KernelHandlers) Header(f hpu.Func, message []byte) (sim.Time, error) {
 	le.PutUint32(rec[32:], uint32(k.node.rank))
 	le.PutUint32(rec[72:], packet)
 	addr, _ := k.program.HPUMemory()
+	k.ran++
+	if s := k.begin(nic.StepBegan, 0); s != nil {
+		s.Record = rec
+		k.node.cluster.watch(s)
+	}
 	c.Start(f, c.ArgsAddr(), addr, prof.HPU.MaxCycles+prof.HPU.MaxCyclesPerByte*int64(len(message)))
 	out := c.Outcome()
+	if s := k.begin(nic.StepEnded, out.Cycles); s != nil {
+		s.Code, s.Err, s.Invalid = out.Code, out.Err, out.Err == nil && out.Code != hpu.Proceed
+		k.node.cluster.watch(s)
+	}
 	switch {
 	case out.Err != nil:
 		return 0, fmt.Errorf("kernel of rank %d: %w", k.node.rank, out.Err)
@@ -105,6 +116,19 @@ func (k *KernelHandlers) Header(f hpu.Func, message []byte) (sim.Time, error) {
 		return 0, fmt.Errorf("kernel of rank %d: handler %s of module %s returned %d, expected PROCEED, %d", k.node.rank, f.Name(), k.program.Module().Name(), out.Code, hpu.Proceed)
 	}
 	return k.time(out.Cycles), nil
+}
+
+// begin begins a step for Config.Watch; nil: nobody watches. It is at the
+// handler's own time, which the caller lets pass behind its end.
+func (k *KernelHandlers) begin(what nic.StepKind, cycles int64) *nic.HandlerStep {
+	if k.node.cluster.watch == nil {
+		return nil
+	}
+	k.step = nic.HandlerStep{
+		What: what, Rank: int(k.node.rank), Number: k.ran, Pool: "kernel", Handler: "header",
+		At: k.node.domain.engine.Now() + k.time(cycles), Cycles: cycles, Memory: k.program.Present(),
+	}
+	return &k.step
 }
 
 func (k *KernelHandlers) time(cycles int64) sim.Time {
@@ -123,9 +147,14 @@ func (k *KernelHandlers) Act(_ *hpu.Context, a *hpu.Action) (result int64, block
 	at := n.domain.engine.Now() + k.time(a.Cycles)
 	switch {
 	case a.Op == hpu.OpNow:
-		return int64(at), false
+		result = int64(at)
 	case n.cluster.log != nil: // OpLog, the other one
 		n.cluster.log(int(n.rank), at, k.program.Module().Name(), a.Line(k.program))
 	}
-	return 0, false
+	if s := k.begin(nic.StepActed, a.Cycles); s != nil {
+		told := *a
+		s.Action, s.Op, s.Result = &told, a.Op, result
+		n.cluster.watch(s)
+	}
+	return result, false
 }
