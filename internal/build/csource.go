@@ -81,7 +81,7 @@ func (s *cSource) directives(m *described, sources []string) error {
 			return err
 		}
 		c := readComments(string(text))
-		if m.Description == "" {
+		if m.Description == "" && name != "spin.rs" && name != "spin.ts" { // not the user's
 			// documentation of a crate begins with //!
 			m.Description = oneLine(strings.TrimLeft(c.first, "!/"))
 		}

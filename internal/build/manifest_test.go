@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -154,6 +155,19 @@ func main() {}
 		},
 		States: []*manifest.State{{Name: "state", Size: 20}},
 	}, m)
+}
+
+// The copy of the contract beside a source does not describe the library.
+func TestDescriptionsAreOfTheSource(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"index.ts": "//spin:library mine 1.0\n", "spin.ts": "// Records and codes.\n", "z.ts": "// Mine.\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+	}
+	for sources, want := range map[string]string{"index.ts spin.ts": "", "index.ts spin.ts z.ts": "Mine."} {
+		m := &described{}
+		require.NoError(t, (&cSource{dir: dir}).directives(m, strings.Fields(sources)))
+		require.Equal(t, want, m.Description)
+	}
 }
 
 func TestComments(t *testing.T) {
