@@ -159,6 +159,16 @@ func TestSlotMessages(t *testing.T) {
 	require.NotContains(t, header("count.target"), "Go:")
 }
 
+// What begins as nothing ends as its slot allows: a kernel's handler has nothing
+// to process.
+func TestSlotHandlersInC(t *testing.T) {
+	for _, slot := range handlers.Slots() {
+		text := string(cHandlers(slot, "mine", nil))
+		require.Equal(t, len(slot.Handlers), strings.Count(text, "return PTL_"), slot.Name)
+		require.Equal(t, slot.Kernel, strings.Contains(text, "PTL_PROCEED"), slot.Name)
+	}
+}
+
 // Modules that were written from a contract have its header as it is.
 func TestHeadersOfModules(t *testing.T) {
 	headers, err := filepath.Glob("../../experiment/testdata/slots/*/*.h")

@@ -68,7 +68,10 @@ func cHandlers(s *handlers.Slot, name string, source map[string][]byte) []byte {
 	records := map[manifest.Kind]string{manifest.Header: "ptl_header_t", manifest.Payload: "ptl_payload_t", manifest.Completion: "ptl_completion_t"}
 	for _, h := range s.Handlers {
 		code := "PTL_SUCCESS"
-		if s.Kind(h) == manifest.Header {
+		switch {
+		case s.Kernel:
+			code = "PTL_PROCEED"
+		case s.Kind(h) == manifest.Header:
 			code = "PTL_PROCESS_DATA"
 		}
 		b.WriteString("\n")
