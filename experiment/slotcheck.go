@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/manifest"
@@ -36,7 +35,7 @@ func ofSlots(p *Point, err error) error {
 	}
 	for _, slot := range p.Slots() {
 		if l := p.Handlers[slot.Name]; l != nil {
-			err = fmt.Errorf("%w\n%s runs in slot %s, whose rules are:\n  %s", err, l.Name, slot.Name, strings.Join(slot.Expects, "\n  "))
+			err = fmt.Errorf("%w%s", err, slot.Rules(l.Name))
 		}
 	}
 	return err

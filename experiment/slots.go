@@ -82,6 +82,9 @@ func Fill(s *Sweep, text string) error {
 	if !named {
 		name, path = "", text
 	}
+	if path == "" {
+		return fmt.Errorf("%q: no file, expected SLOT=FILE.wasm", text)
+	}
 	if named && !slices.ContainsFunc(all, func(slot *handlers.Slot) bool { return slot.Name == name }) {
 		return fmt.Errorf("%q: no slot %s in %s, expected one of %s%s", text, name, s.grid.experiment.Name, slotNames(all), fields.DidYouMean(name, strings.Split(slotNames(all), ", ")))
 	}

@@ -7,6 +7,12 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 )
 
+// Rules are the slot's further rules in lines behind the error of a module,
+// which may have broken one.
+func (s *Slot) Rules(module string) string {
+	return fmt.Sprintf("\n%s runs in slot %s, whose rules are:\n  %s", module, s.Name, strings.Join(s.Expects, "\n  "))
+}
+
 // Text is the contract for people: handlers, state, needs and rules.
 func (s *Slot) Text() string {
 	var b strings.Builder

@@ -70,7 +70,7 @@ func checkModule(c *cobra.Command, slot *handlers.Slot, l *handlers.Library) err
 			return
 		}
 		failed++
-		fmt.Fprintf(out, "FAIL  %v\n", t.Err)
+		fmt.Fprintf(out, "FAIL  %s\n", strings.Replace(t.Err.Error(), slot.Rules(l.Name), "", 1))
 	})
 	switch {
 	case err != nil && trials == 0 && c.Context().Err() == nil:
@@ -78,7 +78,7 @@ func checkModule(c *cobra.Command, slot *handlers.Slot, l *handlers.Library) err
 	case err != nil:
 		return err
 	case failed > 0:
-		return fmt.Errorf("%s in slot %s: %d of %d trials failed", l.Name, slot.Name, failed, trials)
+		return fmt.Errorf("%d of %d trials failed%s", failed, trials, slot.Rules(l.Name))
 	}
 	_, err = fmt.Fprintf(out, "\n%s keeps to slot %s: the bytes were right in %d trials.\n", l.Name, slot.Name, trials)
 	return err
