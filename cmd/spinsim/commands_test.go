@@ -134,10 +134,15 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			module := filepath.Join(repository, "cmd", "spinsim", "testdata", "docs", "filter.wasm")
+			dir := documentedFiles(t, filepath.Dir(file))
 			if own, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.wasm")); err == nil && len(own) == 1 {
 				module = own[0]
+				if strings.Contains(strings.Join(commands, "\n"), "spinsim handler build") {
+					// who begins has none
+					require.NoError(t, os.Remove(filepath.Join(dir, filepath.Base(module))))
+				}
 			}
-			runDocumented(t, documentedFiles(t, filepath.Dir(file)), repository, stubCompiler(t, module), commands)
+			runDocumented(t, dir, repository, stubCompiler(t, module), commands)
 		})
 	}
 	require.Greater(t, total, 40)
