@@ -257,10 +257,39 @@ func (p *program) folder(c *checkout, at, name string) {
 		dir = filepath.Join(p.dir, name)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() || !c.has(dir) {
+		if from, folders := p.uninstalled(c, dir); folders != nil {
+			p.notes = append(p.notes, fmt.Sprintf("%s: -I%s: not installed: the headers below %s are taken", at, name, from))
+			p.include = append(p.include, folders...)
+			return
+		}
 		p.notes = append(p.notes, fmt.Sprintf("%s: -I%s: no such folder in the checkout: left out", at, name))
 		return
 	}
 	p.include = append(p.include, dir)
+}
+
+// uninstalled lists the folders with headers of a library in the checkout that
+// has not been installed into a folder: of LIBRARY/install/include those below
+// LIBRARY, a folder of the program.
+func (p *program) uninstalled(c *checkout, dir string) (library string, folders []string) {
+	rel, err := filepath.Rel(p.dir, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", nil
+	}
+	library, _, _ = strings.Cut(rel, string(filepath.Separator))
+	if info, err := os.Lstat(filepath.Join(p.dir, library)); err != nil || !info.IsDir() || !c.has(filepath.Join(p.dir, library)) {
+		return "", nil
+	}
+	err = filepath.WalkDir(filepath.Join(p.dir, library), func(path string, e fs.DirEntry, err error) error {
+		if in := filepath.Dir(path); err == nil && e.Type().IsRegular() && filepath.Ext(path) == ".h" && !slices.Contains(folders, in) {
+			folders = append(folders, in)
+		}
+		return err
+	})
+	if err != nil {
+		return "", nil // it is as if it were not there
+	}
+	return library, folders
 }
 
 // settle finds the toolchain and the sets of a program.

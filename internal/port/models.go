@@ -16,7 +16,8 @@ type trial struct {
 	each       bool   // each packet is a message, sent when the one before is done; false: one message
 	host       []byte // what host memory holds at the beginning; the rest is zero
 	hostBytes  int64
-	handlerMem []byte // likewise, of handler_mem; nil: zero
+	handlerMem []byte  // likewise, of handler_mem; nil: zero
+	pointers   []int64 // 32-bit words of handlerMem that are offsets there, and get its address added
 	define     []string
 	profile    string   // "": as the toolchain has it
 	set        []string // values of the profile
@@ -82,7 +83,7 @@ var models = map[string]model{
 	"tcp_ph":           served,
 }
 
-var fpspinModels = map[string]model{"slmp_ph": sent}
+var fpspinModels = map[string]model{"datatypes_ph": unpacked, "slmp_ph": sent}
 
 // modelOf finds the model of a set.
 func modelOf(p *program, s *set) model {

@@ -94,11 +94,13 @@ void init_handlers2(handler_fn *hh, handler_fn *ph, handler_fn *th, void **mem)
 // Sets are what functions init_handlers hand out; the rest goes by its names.
 func TestSets(t *testing.T) {
 	dir := write(t, map[string]string{
-		"app/Makefile":   "SPIN_APP_SRCS = code/two.c\nSPIN_CFLAGS = -O3 -DLIMIT=4 -Icode -Inone -DN=$(N) -mabi=ilp32 ${DEFINITIONS}\n",
+		"app/Makefile":   "SPIN_APP_SRCS = code/two.c\nSPIN_CFLAGS = -O3 -DLIMIT=4 -Icode -Inone -Ilib/install/include -DN=$(N) -mabi=ilp32 ${DEFINITIONS}\n",
 		"app/code/two.c": twoSets,
 		"app/driver.c":   "int main() {}",
 		"else/alone.c":   "#include <spin_host.h>\n__handler__ void alone_ph(handler_args_t *a) {}\n",
 		".git/hidden.c":  twoSets,
+
+		"app/lib/src/parts.h": "", "app/lib/src/in/more.h": "", "app/lib/src/more.c": "",
 	})
 	c, err := read(dir)
 	require.NoError(t, err)
@@ -107,7 +109,7 @@ func TestSets(t *testing.T) {
 	app := list[0]
 	require.NoError(t, app.err)
 	require.Equal(t, []string{"LIMIT=4"}, app.define)
-	require.Equal(t, []string{filepath.Join(dir, "app", "code")}, app.include)
+	require.Equal(t, []string{filepath.Join(dir, "app", "code"), filepath.Join(dir, "app", "lib", "src", "in"), filepath.Join(dir, "app", "lib", "src")}, app.include)
 	require.Equal(t, []set{
 		{name: "sum", handlers: [3]string{"", "sum_ph", "sum_th"}, from: "app/code/two.c:14"},
 		{name: "max", handlers: [3]string{"", "max_ph", ""}, from: "app/code/two.c:19"},
@@ -116,6 +118,7 @@ func TestSets(t *testing.T) {
 	require.Equal(t, []string{
 		"app/Makefile:2: -DN=$(N) needs a variable of the command line: left out, the source's own value holds",
 		"app/Makefile:2: -Inone: no such folder in the checkout: left out",
+		"app/Makefile:2: -Ilib/install/include: not installed: the headers below lib are taken",
 		"app/Makefile:2: -mabi=ilp32 is for another compiler: left out",
 		"app/code/two.c:6: no init_handlers names sum_hh: left out",
 	}, app.notes)

@@ -2,12 +2,15 @@ package port
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/profile"
 )
 
 // job is a set of handlers on its way: module, scenario and result.
@@ -245,9 +248,37 @@ func (j *job) state() (string, error) {
 			return "", fmt.Errorf("%s: handler memory of %d bytes: the module has %d", j.set.from, len(j.handlerMem), int64(len(initial))-n.Offset)
 		}
 		copy(initial[n.Offset:], j.handlerMem)
+		if err := j.relocate(initial, n.Offset); err != nil {
+			return "", err
+		}
 		return fmt.Sprintf("      state: {file: %s}     # the module's own values, and the handlers' memory\n", j.file(".state", initial)), nil
 	}
 	return "", fmt.Errorf("%s: the module has no handler memory", j.set.from)
+}
+
+// relocate makes addresses of the pointers in handler memory, which begins at
+// an offset of the state. A module has HPU memory behind its own.
+func (j *job) relocate(state []byte, offset int64) error {
+	if j.pointers == nil {
+		return nil
+	}
+	device, err := profile.Load(cmp.Or(j.profile, "pspin"))
+	if err != nil {
+		return err
+	}
+	m, err := hpu.Load(j.module.name, j.module.wasm, device.Device())
+	if err != nil {
+		return err
+	}
+	layout, err := m.Layout(uint32(len(state)))
+	if err != nil {
+		return err
+	}
+	for _, at := range j.pointers {
+		word := state[offset+at:]
+		binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)+layout.HPU+uint32(offset))
+	}
+	return nil
 }
 
 // guesses are values of states in the paper's toolchain, by the names that its

@@ -1,5 +1,6 @@
 /* The C library: numbers in, results out. */
 #include <assert.h>
+#include <math.h>
 #include <spin.h>
 #include <spin_sync.h>
 #include <stdio.h>
@@ -20,6 +21,16 @@ SPIN_HANDLER(wide)(const ptl_payload_t *p, void *state)
 	const operands_t *o = (const operands_t *)(uintptr_t)p->base;
 	i128 a = (i128)o->a, b = (i128)o->b;
 	u128 r[] = {o->a * o->b, o->a / o->b, o->a % o->b, (u128)(a / b), (u128)(a % b), o->a << o->shift, o->a >> o->shift, (u128)(a >> o->shift)};
+	(void)state;
+	return PtlHandlerDMAToHostB(r, p->host_offset, sizeof r, PTL_ME_HOST_MEM) < 0 ? PTL_FAIL : PTL_SUCCESS;
+}
+
+/* reals writes what functions make of the number in the packet. */
+SPIN_HANDLER(reals)(const ptl_payload_t *p, void *state)
+{
+	double x = *(const double *)(uintptr_t)p->base;
+	float f = (float)x;
+	double r[] = {sqrt(x), fabs(x), floor(x), ceil(x), trunc(x), sqrtf(f), fabsf(f), floorf(f), ceilf(f), truncf(f)};
 	(void)state;
 	return PtlHandlerDMAToHostB(r, p->host_offset, sizeof r, PTL_ME_HOST_MEM) < 0 ? PTL_FAIL : PTL_SUCCESS;
 }
