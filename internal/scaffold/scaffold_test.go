@@ -169,6 +169,16 @@ func TestSlotHandlersInC(t *testing.T) {
 	}
 }
 
+// A module in Go imports its library, whose own imports only go mod tidy finds.
+func TestSlotInGo(t *testing.T) {
+	s, err := handlers.BuiltinSlot("pagein.policy")
+	require.NoError(t, err)
+	files, err := forSlot(Options{Slot: s, Lang: build.TinyGo}, values{Name: "mine"})
+	require.NoError(t, err)
+	require.Contains(t, string(files["main.go"]), "spinsim/handlers/pagein\"")
+	require.Contains(t, string(files["README.md"]), "`go mod tidy`")
+}
+
 // Modules that were written from a contract have its header as it is.
 func TestHeadersOfModules(t *testing.T) {
 	headers, err := filepath.Glob("../../experiment/testdata/slots/*/*.h")

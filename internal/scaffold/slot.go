@@ -24,7 +24,7 @@ func forSlot(o Options, v values) (map[string][]byte, error) {
 		return nil, fmt.Errorf("slot %s: the source of its library is not in this program", o.Slot.Name)
 	}
 	files := map[string][]byte{}
-	note := "It is the source of library " + o.Slot.Library.Name + ": change what you like."
+	note := "It is the source of library " + o.Slot.Library.Name + ": change what you like. Editors and `go vet` need `go mod tidy` once."
 	switch o.Lang {
 	case build.TinyGo:
 		all, err := render(o.Lang, v)
