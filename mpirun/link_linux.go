@@ -47,6 +47,7 @@ const (
 	whyFull
 	whyFinalize
 	whyRegion
+	whyAllreduce
 	whyGone // the process has ended: ours alone
 )
 
@@ -101,8 +102,16 @@ type shared struct {
 	doneHead, doneTail uint32
 	timed              uint32
 	used               uint64
+	reduction          reduction
+	reduces, _         uint32
 	posts              [linkPosts]post
 	done               [linkDone]done
+}
+
+// reduction is an allreduce that the process calls.
+type reduction struct {
+	send, receive, count uint64
+	kind, op             uint32
 }
 
 // link is the simulator's end of what it shares with the process of a rank.

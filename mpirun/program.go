@@ -47,7 +47,9 @@ type Result struct {
 	Nodes runtime.Stats
 	// pages of buffers when they were posted, and how many of them were absent
 	Pages, Absent int64
-	Faults        int64 // pages that came while devices or MPI waited for them
+	// calls of MPI_Allreduce of all ranks in the NICs, and those that these did not take
+	Reduced, Refused int64
+	Faults           int64 // pages that came while devices or MPI waited for them
 }
 
 // MissingError names Debian's packages that a machine lacks.

@@ -20,6 +20,7 @@ import (
 	"github.com/spinsim/spinsim/experiment/part"
 	_ "github.com/spinsim/spinsim/internal/libraries"
 	_ "github.com/spinsim/spinsim/internal/wings"
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -110,6 +111,33 @@ func TestCompute(t *testing.T) {
 	r, _, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) { p.Compute.Factor = 100 }, program, "2", "1000000")
 	require.NoError(t, err)
 	require.Greater(t, r.Took, none.Took+sim.Millisecond, "6 million comparisons, and more")
+}
+
+// Allreduce of all ranks in the NICs gives what the program expects; what they do
+// not take, and other communicators, the host does.
+func TestReductions(t *testing.T) {
+	program := compiled(t, "reduce")
+	for _, c := range []struct {
+		device, transport string
+		mode              mpi.Mode
+		done, refused     int64 // of each rank
+	}{
+		{"exanest", "exanet", mpi.ModeHost, 0, 0},
+		{"exanest", "exanet", mpi.ModeAccelerator, 2 * 3 * 6, 2 * (8 + 3*2 + 8)}, // no int64
+		{"exanest", "exanet", mpi.ModeDoubling, 2 * 4 * 6, 2 * (4*2 + 8)},
+		{"spin-int", "portals-offload", mpi.ModeRing, 2 * 4 * 6, 2 * (4*2 + 8)},
+	} {
+		var first Result
+		for i := range 2 {
+			r, out, err := tryOn(t, c.device, c.transport, 4, func(p *Program) { p.MPI.Allreduce = c.mode }, program)
+			require.NoError(t, err, "%s: %s", c.mode, out)
+			require.Equal(t, []int64{4 * c.done, 4 * c.refused}, []int64{r.Reduced, r.Refused}, c.mode)
+			if i > 0 {
+				require.Equal(t, first, r)
+			}
+			first = r
+		}
+	}
 }
 
 func numbers(t *testing.T, text string) (list []float64) {

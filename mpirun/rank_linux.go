@@ -30,17 +30,20 @@ const (
 // rank is what the process of a rank has under way.
 type rank struct {
 	*link
+	of      *Program
 	r       mpi.Tagged
 	all     []*rank
 	free    map[int][]runtime.View // buffers, by their size class
 	memory  *memory
-	compute Compute
-	charged uint64      // of used
-	absent  bool        // pages of the process are absent until it has them
-	fail    func(error) // ends the run
-	flights []flight
-	unused  []int
-	fresh   int // receives under way whose pages were not all there
+	reduced int // allreduces in the NIC
+	refused int // those that it did not take
+	// of all ranks
+	collected *reductions
+	charged   uint64      // of used
+	fail      func(error) // ends the run
+	flights   []flight
+	unused    []int
+	fresh     int // receives under way whose pages were not all there
 	// to each rank: what a message has besides its bytes, by its number
 	said []map[uint32]label
 }
@@ -65,13 +68,16 @@ type label struct {
 // program is the program of a rank.
 func (k *rank) program(r *mpi.Rank) (err error) {
 	k.r = mpi.TaggedOf(r)
-	if k.memory, err = adopt(k.link, k.r, k.absent, k.fail); err != nil {
+	if k.memory, err = adopt(k.link, k.r, k.of.Absent, k.fail); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, k.memory.close()) }()
 	k.state = stateRunning
-	if k.compute.Factor > 0 {
+	if k.of.Compute.Factor > 0 {
 		k.timed = 1
+	}
+	if by := k.of.MPI.Allreduce; by != "" && by != mpi.ModeHost {
+		k.reduces = 1
 	}
 	for last := why(0); ; {
 		k.now = uint64(r.Now())
@@ -92,6 +98,10 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 		case whyFinalize:
 			return nil
 		case whyRegion:
+		case whyAllreduce:
+			if err := k.reduce(); err != nil {
+				return fmt.Errorf("rank %d: %w", k.rank, err)
+			}
 		case whySleep:
 			for left := k.arg; left > 0; { // longer than the clock goes ends the run
 				step := min(left, 1<<62)
@@ -128,15 +138,15 @@ func (k *rank) turned(why why) (idle bool, err error) {
 // computed charges the rank for what its process has computed.
 func (k *rank) computed(why why) error {
 	d := sim.Time(0)
-	if k.compute.Factor > 0 {
+	if k.of.Compute.Factor > 0 {
 		used := k.used
 		if used < k.charged || used-k.charged > 1e15 {
 			return k.spoiled("%d ns of a processor after %d", used, k.charged)
 		}
-		d, k.charged = sim.Time(float64(used-k.charged)*k.compute.Factor*float64(sim.Nanosecond)), used
+		d, k.charged = sim.Time(float64(used-k.charged)*k.of.Compute.Factor*float64(sim.Nanosecond)), used
 	}
-	if why == whyRegion && k.compute.Regions != nil {
-		one, is := k.compute.Regions[int(int64(k.arg))]
+	if why == whyRegion && k.of.Compute.Regions != nil {
+		one, is := k.of.Compute.Regions[int(int64(k.arg))]
 		if !is {
 			return fmt.Errorf("MPI_Pcontrol(%d): the table has no time for this level", int64(k.arg))
 		}

@@ -11,8 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	gort "runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,8 +45,7 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
 	defer end()
-	path := filepath.Join(folder, "link")
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	listener, err := listen(folder)
 	if err != nil {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
@@ -52,21 +53,19 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	user := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := os.WriteFile(filepath.Join(folder, "agent.sh"), agent, 0o700); err != nil { //lint:files scratch
-		return result, fmt.Errorf("mpirun: %w", err)
-	}
-	ended := p.start(ctx, mpirun, provider, folder, listener)
+	var quiet atomic.Bool
+	ended := p.start(ctx, mpirun, provider, folder, listener, &quiet)
 	run, fail := context.WithCancelCause(ctx)
 	links, err := gather(listener, p.MPI.Ranks, func(l *link) { fail(l.early()) })
 	if err == nil {
 		result, err = p.simulate(run, links, fail)
 	}
 	if err != nil {
+		quiet.Store(true)
 		for _, l := range links {
 			l.kill()
 		}
-		cancel()
-		end := ignore(<-ended)
+		end := stopped(ended, links, cancel)
 		if user.Err() != nil {
 			return result, context.Cause(user)
 		}
@@ -85,11 +84,40 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	return result, nil
 }
 
+// listen makes what processes find in the folder of a run.
+func listen(folder string) (*net.UnixListener, error) {
+	if err := os.WriteFile(filepath.Join(folder, "agent.sh"), agent, 0o700); err != nil { //lint:files scratch
+		return nil, err
+	}
+	return net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "link"), Net: "unix"})
+}
+
+// stopped waits until mpirun has ended by itself, as it does soon when its ranks
+// have been killed: asked to do so meanwhile, it crashes. Without ranks it is asked.
+func stopped(ended <-chan error, links []*link, cancel func()) error {
+	if !slices.Contains(links, nil) {
+		select {
+		case err := <-ended:
+			return ignore(err)
+		case <-time.After(time.Second):
+		}
+	}
+	cancel()
+	return ignore(<-ended)
+}
+
 // without drops a warning of mpirun's about its launch agent, which comes or not
-// by a race of its own, and means nothing: the agent has its process group.
-type without struct{ io.Writer }
+// by a race of its own, and means nothing: the agent has its process group. When
+// we have killed the ranks, it drops everything: what mpirun says of that.
+type without struct {
+	io.Writer
+	quiet *atomic.Bool
+}
 
 func (w *without) Write(b []byte) (int, error) {
+	if w.quiet.Load() {
+		return len(b), nil
+	}
 	if bytes.Contains(b, []byte("plm:rsh: Warning: setpgid(")) && bytes.Count(b, []byte("\n")) <= 1 {
 		return len(b), nil
 	}
@@ -117,7 +145,7 @@ func ignore(err error) error {
 }
 
 // start starts Open MPI's mpirun. Its end closes the listener.
-func (p *Program) start(ctx context.Context, mpirun, provider, folder string, listener net.Listener) <-chan error {
+func (p *Program) start(ctx context.Context, mpirun, provider, folder string, listener net.Listener, quiet *atomic.Bool) <-chan error {
 	var hosts []string
 	for node, left := 0, p.MPI.Ranks; left > 0; node++ {
 		here := min(left, max(1, p.MPI.PerNode))
@@ -134,7 +162,7 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder string, li
 		"--host", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", filepath.Join(folder, "agent.sh"), "--mca", "plm_rsh_no_tree_spawn", "1",
 		"-x", "SPINSIM_LINK=" + listener.Addr().String(), "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
 	}, p.Command...)...)
-	c.Stdout, c.Stderr = p.Out, &without{p.Err}
+	c.Stdout, c.Stderr = p.Out, &without{p.Err, quiet}
 	c.Stdin = nil
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // mpirun ends its ranks
@@ -190,8 +218,9 @@ func (p *Program) simulate(ctx context.Context, links []*link, fail func(error))
 		return result, err
 	}
 	all := make([]*rank, len(links))
+	collected := &reductions{make(map[int][][]byte), make(map[int]int)}
 	for i, l := range links {
-		k := &rank{link: l, all: all, fail: fail, absent: p.Absent, compute: p.Compute, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
+		k := &rank{link: l, of: p, all: all, fail: fail, collected: collected, free: make(map[int][]runtime.View), said: make([]map[uint32]label, len(links))}
 		for to := range k.said {
 			k.said[to] = make(map[uint32]label)
 		}
@@ -201,6 +230,8 @@ func (p *Program) simulate(ctx context.Context, links []*link, fail func(error))
 			result.Took = max(result.Took, r.Now())
 			result.Pages += k.memory.pages
 			result.Absent += k.memory.absent
+			result.Reduced += int64(k.reduced)
+			result.Refused += int64(k.refused)
 			return err
 		}); err != nil {
 			return result, err

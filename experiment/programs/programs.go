@@ -13,7 +13,9 @@ import (
 	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/mailbox"
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/mpirun"
 	"github.com/spinsim/spinsim/report"
 )
@@ -36,6 +38,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: mostRanks, Default: "1", Help: "processes of each simulated node"},
 			{Name: "transport", Kind: report.Text, Of: exanest.TransportNames(), Default: exanest.TransportNames()[0], Help: "what carries the messages, as in spinsim osu; otherwise what suits the first profile"},
 			{Name: "pages", Kind: report.Text, Of: part.PageModes(), Default: part.PagesPresent, Help: "treatment of pages that the program has not touched, with transport exanet: as mode of spinsim compare apps"},
+			{Name: "allreduce", Kind: report.Text, Of: allreduceModes(), Default: string(mpi.ModeHost), Help: "who combines in MPI_Allreduce of all ranks, as mode of spinsim compare allreduce: Open MPI's own algorithms on the host, or the NICs with handlers, whose results are compared with the host's"},
 			{Name: "compute", Kind: report.Text, Default: computeNone, Help: "time of the program's own computing: none; factor=NUMBER times that of this computer's processor, which differs from run to run; or FILE.csv, whose lines are a level of MPI_Pcontrol and the time of each of its calls, 3,250us"},
 		},
 		Profiles: []string{"spin-int"},
@@ -50,6 +53,8 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "messages", Kind: report.Count, Help: "messages of all ranks, those of collective operations included"},
 			{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "bytes of the messages"},
 			{Name: "late", Kind: report.Count, Help: "messages that arrived before their receive"},
+			{Name: "offloaded", Kind: report.Count, Help: "calls of MPI_Allreduce in the NICs, of all ranks"},
+			{Name: "refused", Kind: report.Count, Help: "those that the modules in the NICs did not take, for their type or operation: the host did them"},
 			{Name: "fresh", Kind: report.Share, Help: "share of the pages of messages that the program had not touched when it sent or received, or that its allocator had given back; empty: all pages were made present"},
 			{Name: "faults", Kind: report.Count, Help: "pages that came while devices or MPI waited for them"},
 		}, experiment.ClusterColumns()...),
@@ -58,14 +63,17 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			Of:     timeColumn, Axis: "pages", Base: "touch",
 		}},
 		Slots: func(p *experiment.Point) []*handlers.Slot {
-			own := part.PageSlots(p.Text("pages"))
-			if p.Text("transport") != exanest.TransportNames()[0] || own == nil {
-				return exanest.TransportSlots(p.Text("transport"))
+			slots, own := exanest.TransportSlots(p.Text("transport")), part.PageSlots(p.Text("pages"))
+			if p.Text("transport") == exanest.TransportNames()[0] && own != nil {
+				slots = append([]*handlers.Slot{mailbox.EngineSlot}, own...)
 			}
-			return append([]*handlers.Slot{mailbox.EngineSlot}, own...)
+			if p.Text("allreduce") != string(mpi.ModeHost) {
+				slots = append(slots, allreduce.AcceleratorSlot)
+			}
+			return slots
 		},
 		Undivided: "a program has many operations of many kinds: --trace shows them",
-		View:      experiment.View{Value: timeColumn, Series: []string{"pages"}, Base: "touch", X: "ranks", Quiet: []string{"ranks-per-node", "transport", "compute"}, Answer: answer},
+		View:      experiment.View{Value: timeColumn, Series: []string{"pages"}, Base: "touch", X: "ranks", Quiet: []string{"ranks-per-node", "transport", "allreduce", "compute"}, Answer: answer},
 	}
 }
 
@@ -103,6 +111,7 @@ func run(ctx context.Context, p *experiment.Point, command []string, out, errs i
 	if err != nil {
 		return nil, err
 	}
+	options.Allreduce = mpi.Mode(p.Text("allreduce"))
 	options.Ranks, options.PerNode = p.Int("ranks"), p.Int("ranks-per-node")
 	program := mpirun.Program{
 		Config: p.Config(ctx, nodes(p)), MPI: options, Command: command, Out: out, Err: errs, Absent: p.Text("pages") != part.PagesPresent,
@@ -117,11 +126,19 @@ func run(ctx context.Context, p *experiment.Point, command []string, out, errs i
 	}
 	values := experiment.ClusterValues(&r.Nodes)
 	values[timeColumn], values["messages"], values["sent"] = r.Took, int(r.Stats.Sent), int(r.Stats.SentBytes)
+	values["offloaded"], values["refused"] = int(r.Reduced), int(r.Refused)
 	values["late"], values["faults"], values["fresh"] = int(r.Stats.Unexpected), int(r.Faults), nil
 	if program.Absent && r.Pages > 0 {
 		values["fresh"] = float64(r.Absent) / float64(r.Pages)
 	}
 	return values, nil
+}
+
+func allreduceModes() (list []string) {
+	for _, m := range mpi.AllreduceChoices() {
+		list = append(list, string(m))
+	}
+	return list
 }
 
 // answer is a sentence for each way to treat pages, with the most ranks.
@@ -139,6 +156,9 @@ func answer(results []*experiment.Result) (lines []string) {
 			p.Profile.Name, experiment.Counted(ranks, "rank"), experiment.Counted(nodes(p), "node"), p.Text("transport"), r.Time(timeColumn), computing(p))
 		if share, is := r.Values["fresh"].(float64); is {
 			line += fmt.Sprintf("; pages %s, %.3g%% of those of messages fresh", p.Text("pages"), 100*share)
+		}
+		if p.Text("allreduce") != string(mpi.ModeHost) {
+			line += fmt.Sprintf("; %s did %v calls of MPI_Allreduce, and refused %v", p.Text("allreduce"), r.Values["offloaded"], r.Values["refused"])
 		}
 		if touch := experiment.Beside(results, r, "pages", "touch"); touch != nil && touch != r {
 			line += fmt.Sprintf(", %.3f times as fast as touching", float64(touch.Time(timeColumn))/float64(r.Time(timeColumn)))

@@ -28,6 +28,7 @@ enum link_why {
 	WHY_FULL,      // the posts have no more room
 	WHY_FINALIZE,  // MPI_Finalize begins
 	WHY_REGION,    // MPI_Pcontrol with the level arg
+	WHY_ALLREDUCE, // in reduction; arg is then 1 if the NICs have done it
 };
 
 enum post_kind {
@@ -46,6 +47,9 @@ enum {
 	POST_DISCARD = 32, // of a claimed message: its data is not wanted
 	POST_MESSAGE = 64, // untagged: a space of its own
 };
+
+enum link_type { TYPE_NONE, TYPE_INT32, TYPE_INT64, TYPE_FLOAT32, TYPE_FLOAT64 };
+enum link_op { OP_NONE, OP_SUM, OP_MIN, OP_MAX };
 
 struct link_post {
 	uint32_t kind, flags;
@@ -83,6 +87,13 @@ struct link {
 	uint32_t done_head, done_tail; // in done, modulo LINK_DONE
 	uint32_t timed; // the simulator wants to know used
 	uint64_t used;  // time of a processor that the main thread has had in all, ns
+	// the allreduce of all ranks that the process calls
+	struct {
+		uint64_t send, receive; // send 0: in place
+		uint64_t count;
+		uint32_t type, op; // of link_type and link_op
+	} reduction;
+	uint32_t reduces, spare; // the NICs may take reductions
 	struct link_post posts[LINK_POSTS];
 	struct link_done done[LINK_DONE];
 };

@@ -195,6 +195,69 @@ int MPI_Pcontrol(const int level, ...)
 
 void mpi_pcontrol_(int *level) { MPI_Pcontrol(*level); }
 
+// The NICs may take an allreduce of all ranks. Communicators, types and operations
+// of Open MPI are addresses of its own objects; NULL: the program has no such
+// library. Other calls are the library's.
+#define OBJECT __attribute__((weak))
+extern char ompi_mpi_comm_world OBJECT,
+	ompi_mpi_int OBJECT,
+	ompi_mpi_int32_t OBJECT,
+	ompi_mpi_long OBJECT,
+	ompi_mpi_long_long_int OBJECT,
+	ompi_mpi_int64_t OBJECT,
+	ompi_mpi_float OBJECT,
+	ompi_mpi_double OBJECT,
+	ompi_mpi_op_sum OBJECT,
+	ompi_mpi_op_min OBJECT,
+	ompi_mpi_op_max OBJECT;
+
+struct named {
+	const void *object;
+	uint32_t number;
+};
+
+static uint32_t number_of(const void *object, const struct named *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (object && list[i].object == object)
+			return list[i].number;
+	return 0;
+}
+
+static const struct named types[] = {
+	{&ompi_mpi_int, TYPE_INT32}, {&ompi_mpi_int32_t, TYPE_INT32}, {&ompi_mpi_long, TYPE_INT64}, {&ompi_mpi_long_long_int, TYPE_INT64},
+	{&ompi_mpi_int64_t, TYPE_INT64}, {&ompi_mpi_float, TYPE_FLOAT32}, {&ompi_mpi_double, TYPE_FLOAT64},
+};
+static const struct named operations[] = {{&ompi_mpi_op_sum, OP_SUM}, {&ompi_mpi_op_min, OP_MIN}, {&ompi_mpi_op_max, OP_MAX}};
+
+// Results of MPI_Comm_compare (mpi.h).
+enum { MPI_IDENT = 0, MPI_CONGRUENT = 1 };
+extern int MPI_Comm_compare(void *a, void *b, int *result) OBJECT;
+
+// all reports whether a communicator has all ranks, in the order of the world.
+static bool all(void *comm)
+{
+	int result = -1;
+	return comm == &ompi_mpi_comm_world || (MPI_Comm_compare && MPI_Comm_compare(comm, &ompi_mpi_comm_world, &result) == 0 && result <= MPI_CONGRUENT);
+}
+
+int MPI_Allreduce(const void *send, void *receive, int count, void *type, void *op, void *comm)
+{
+	REAL(MPI_Allreduce);
+	struct link *l = spinsim_link;
+	if (l && l->reduces && inside() && count > 0 && all(comm)) {
+		l->reduction.send = send == (void *)1 ? 0 : (uint64_t)send; // MPI_IN_PLACE
+		l->reduction.receive = (uint64_t)receive;
+		l->reduction.count = (uint64_t)count;
+		l->reduction.type = number_of(type, types, sizeof types / sizeof *types);
+		l->reduction.op = number_of(op, operations, sizeof operations / sizeof *operations);
+		link_yield(l, WHY_ALLREDUCE, 0);
+		if (l->arg)
+			return 0;
+	}
+	return real(send, receive, count, type, op, comm);
+}
+
 #define LOOKING(call) \
 	spinsim_looking++; \
 	int e = call; \
