@@ -140,6 +140,36 @@ func TestReductions(t *testing.T) {
 	}
 }
 
+// HPCC passes its own checks as it does over shared memory, and all that it prints,
+// times and rates among it, is the same in each run.
+func TestHPCC(t *testing.T) {
+	input, err := os.ReadFile(filepath.Join("testdata", "hpccinf.txt"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("hpccinf.txt", input, 0o600))
+	passed := func() (text string, n int) {
+		b, err := os.ReadFile("hpccoutf.txt")
+		require.NoError(t, err)
+		require.NoError(t, os.Remove("hpccoutf.txt"))
+		return string(b), len(regexp.MustCompile(`\(passed\)|\.\.\. PASSED|passed residual checks`).FindAll(b, -1))
+	}
+	require.NoError(t, exec.Command("mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "4", "hpcc").Run())
+	text, want := passed()
+	require.Contains(t, text, "Success=1")
+	first := ""
+	for i := range 2 {
+		_, out, err := try(t, "spin-int", "portals", 4, "hpcc")
+		require.NoError(t, err, out)
+		text, got := passed()
+		require.Contains(t, text, "Success=1")
+		require.Equal(t, want, got)
+		if i > 0 {
+			require.Equal(t, first, text)
+		}
+		first = text
+	}
+}
+
 func numbers(t *testing.T, text string) (list []float64) {
 	for _, word := range strings.Fields(text) {
 		x, err := strconv.ParseFloat(word, 64)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,4 +54,30 @@ func TestProgramIsAnExperiment(t *testing.T) {
 	compile("-O0")
 	_, errs = spinsim(2, "rerun", "--allow-program", "r.json")
 	require.Contains(t, errs, "pages")
+}
+
+// The page of programs has what its commands print, on any computer: -update
+// writes it.
+func TestProgramsPage(t *testing.T) {
+	page, err := filepath.Abs(filepath.Join("..", "..", "docs", "lammps.md"))
+	require.NoError(t, err)
+	t.Chdir(filepath.Join("..", "..", "mpirun", "testdata"))
+	text := "<!-- go test -tags programs ./cmd/spinsim -run TestProgramsPage -update writes this page -->\n# LAMMPS\n\n" +
+		"Its Lennard-Jones liquid, [in.lj](../mpirun/testdata/in.lj), unchanged on simulated nodes ([how](programs.md)).\n"
+	for _, line := range []string{
+		"mpirun -np 2,4,8 --pages present,touch,pia --profile exanest -- lmp -in in.lj -log none",
+		"mpirun -np 2,4,8 --allreduce host,offload-doubling -- lmp -in in.lj -log none",
+	} {
+		var out, errs bytes.Buffer
+		require.Zero(t, run(strings.Fields(line), &out, &errs), "%s: %s", line, &errs)
+		seen := regexp.MustCompile(`(?m)^spinsim .*; profile .*\n`).ReplaceAllString(out.String(), "")
+		text += "\n    spinsim " + line + "\n\n```\n" + seen + "```\n"
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o600))
+		return
+	}
+	old, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, string(old), text)
 }

@@ -73,7 +73,10 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			return slots
 		},
 		Undivided: "a program has many operations of many kinds: --trace shows them",
-		View:      experiment.View{Value: timeColumn, Series: []string{"pages"}, Base: "touch", X: "ranks", Quiet: []string{"ranks-per-node", "transport", "allreduce", "compute"}, Answer: answer},
+		View: experiment.View{
+			Value: timeColumn, X: "ranks", Quiet: []string{"ranks-per-node", "transport", "compute"}, Answer: answer,
+			Summary: []string{"profile", "ranks", "pages", "allreduce", timeColumn, "vs_touch", "messages", "sent", "late", "fresh", "offloaded"},
+		},
 	}
 }
 

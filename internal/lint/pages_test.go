@@ -32,7 +32,7 @@ type page struct {
 // written is the first line of a page that a test writes. For example:
 //
 //	<!-- go test ./cmd/spinsim -run TestFigurePages -update writes this page -->
-var written = regexp.MustCompile(`\A<!-- go test \./(\S+) .*writes this page -->\n`)
+var written = regexp.MustCompile(`\A<!-- go test (?:-tags \S+ )?\./(\S+) .*writes this page -->\n`)
 
 // pages lists the Markdown below a folder.
 func pages(root string) (list []page, err error) {

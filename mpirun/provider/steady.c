@@ -11,12 +11,14 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { ROOM = 1 << 16 }; // the environment takes a multiple of it
@@ -125,11 +127,29 @@ void spinsim_heap(void)
 extern void __libc_free(void *);
 extern void *__libc_realloc(void *, size_t);
 
-static int before(void *p) { return heap_end && (char *)p >= heap && (char *)p < heap_end; }
+static bool before(void *p) { return heap_end && (char *)p >= heap && (char *)p < heap_end; }
 
+// A chunk of malloc has its size before it, with a bit that says that it is of
+// the heap of another thread. Small chunks stay with the thread that frees them.
+enum { OTHER_HEAP = 4, LARGEST_KEPT = 1040 };
+
+// elsewhere says whether to free a chunk would change what the main thread gets
+// next, at a time that is not the same in each run: a service thread frees one of
+// the main heap, or the main thread a small one of a service thread's.
+static bool elsewhere(void *p)
+{
+	if (!heap_end || !p)
+		return false;
+	size_t size = ((size_t *)p)[-1];
+	if (syscall(SYS_gettid) == getpid())
+		return (size & OTHER_HEAP) && size < LARGEST_KEPT;
+	return (char *)p >= heap_end && (char *)p < (char *)sbrk(0);
+}
+
+// Such chunks are kept for ever.
 __attribute__((visibility("default"))) void free(void *p)
 {
-	if (!before(p))
+	if (!before(p) && !elsewhere(p))
 		__libc_free(p);
 }
 
