@@ -47,6 +47,7 @@ const (
 	whyFull
 	whyFinalize
 	whyRegion
+	whyRefused
 	whyAllreduce
 	whyGone // the process has ended: ours alone
 )
@@ -107,6 +108,9 @@ type shared struct {
 	posts              [linkPosts]post
 	done               [linkDone]done
 }
+
+// refusedCalls are calls of MPI for processes that are not simulated.
+var refusedCalls = []string{"MPI_Comm_spawn", "MPI_Comm_spawn_multiple", "MPI_Open_port", "MPI_Comm_accept", "MPI_Comm_connect", "MPI_Comm_join"}
 
 // reduction is an allreduce that the process calls.
 type reduction struct {

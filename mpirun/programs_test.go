@@ -11,7 +11,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,12 +47,31 @@ func tryOn(t *testing.T, device, transport string, ranks int, change func(p *Pro
 	o, err := exanest.TransportOptions(p, transport)
 	require.NoError(t, err)
 	o.Ranks = ranks
-	var out, errs bytes.Buffer
+	var out bytes.Buffer
+	var errs locked
 	program := Program{Config: runtime.Config{Profile: p}, MPI: o, Command: command, Out: &out, Err: &errs}
 	change(&program)
 	r, err := program.Run(t.Context())
 	t.Log(errs.String())
-	return r, out.String(), err
+	return r, out.String() + errs.String(), err
+}
+
+// locked is where mpirun and the simulator write at the same time.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // Pages that the process does not have are absent for devices, until it has
@@ -216,8 +237,12 @@ func TestLatency(t *testing.T) {
 // How programs end, and what the run says of it.
 func TestEnds(t *testing.T) {
 	program := compiled(t, "ends")
+	longOutside = time.Second
+	defer func() { longOutside = 10 * time.Second }()
 	for how, wrong := range map[string]string{ //lint:maporder each by itself
 		"well": "", "clock": "", "test": "", "cancel": "", "mprobe": "", "ssend": "", "hosts": "",
+		"spawn":    "calls MPI_Comm_spawn, which is not supported",
+		"outside":  "rank 1: the process has ended before MPI_Finalize",
 		"deadlock": "rank 0 waits in receive from rank 1, 4 B, tag 1",
 		"kill":     "rank 1: the process has ended before MPI_Finalize",
 		"exit":     "rank 1: the process has ended before MPI_Finalize",
@@ -230,6 +255,9 @@ func TestEnds(t *testing.T) {
 			require.NoError(t, err, "%s: %s", how, out)
 		} else {
 			require.ErrorContains(t, err, wrong, "%s: %s", how, out)
+		}
+		if how == "outside" {
+			require.Contains(t, out, "spinsim: rank 1 waits in ")
 		}
 		if how == "clock" {
 			require.InDelta(t, 2.0, r.Took.Seconds()*1000, 0.01)

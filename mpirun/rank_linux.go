@@ -98,6 +98,11 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 		case whyFinalize:
 			return nil
 		case whyRegion:
+		case whyRefused:
+			if call := k.arg; call < uint64(len(refusedCalls)) {
+				return fmt.Errorf("rank %d calls %s, which is not supported: only the ranks that mpirun has started are simulated", k.rank, refusedCalls[call])
+			}
+			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("call %d", k.arg))
 		case whyAllreduce:
 			if err := k.reduce(); err != nil {
 				return fmt.Errorf("rank %d: %w", k.rank, err)

@@ -206,6 +206,9 @@ func gather(listener *net.UnixListener, ranks int, ended func(*link)) ([]*link, 
 
 func (p *Program) simulate(ctx context.Context, links []*link, fail func(error)) (result Result, err error) {
 	defer pin(links)()
+	watched, end := context.WithCancel(ctx)
+	defer end()
+	go outside(watched, links, p.Err)
 	cfg := p.Config
 	cfg.Nodes = p.MPI.Nodes(p.MPI.Ranks)
 	c, err := runtime.NewCluster(cfg)

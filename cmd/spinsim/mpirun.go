@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,7 +65,8 @@ func openProgram(c *cobra.Command, words []string) (*experiment.Made, error) {
 			}
 		},
 		Page: func(_ io.Writer, r *experiment.Result, below []string) error {
-			lines := append(r.Point.Experiment().View.Answer([]*experiment.Result{r}), below...)
+			e := r.Point.Experiment()
+			lines := slices.Concat(e.View.Answer([]*experiment.Result{r}), e.Notes, below)
 			_, err := fmt.Fprintf(c.ErrOrStderr(), "\n%s\n", strings.Join(lines, "\n"))
 			return err
 		},
@@ -70,8 +74,11 @@ func openProgram(c *cobra.Command, words []string) (*experiment.Made, error) {
 	if len(words) == 0 {
 		return made, nil // it has no points, and says so
 	}
-	err := m.program(words[0])
+	path, err := m.program(words[0])
 	made.Inputs = m.Inputs
+	if err == nil && readsCounter(c.Context(), path) {
+		made.Notes = append(made.Notes, words[0]+" reads the processor's counter (rdtsc): that is time of this computer, not virtual time.")
+	}
 	return made, err
 }
 
@@ -79,19 +86,36 @@ func openProgram(c *cobra.Command, words []string) (*experiment.Made, error) {
 type redirected struct{ io.Writer }
 
 // program records a program and the MPI library that it loads.
-func (m *making) program(name string) error {
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return fmt.Errorf("no program %s: %w", name, errors.Unwrap(err))
+func (m *making) program(name string) (path string, err error) {
+	if path, err = exec.LookPath(name); err != nil {
+		return "", fmt.Errorf("no program %s: %w", name, errors.Unwrap(err))
 	}
 	for _, file := range append([]string{path}, libraries(path)...) {
 		if err := m.input(file, ignored); err != nil {
-			return err
+			return "", err
 		}
 		m.Inputs[len(m.Inputs)-1] = hashOnly(m.Inputs[len(m.Inputs)-1])
 	}
-	return nil
+	return path, nil
 }
+
+// readsCounter says whether the code of a program has an instruction that reads
+// the processor's counter, as far as objdump can tell. Its libraries may have one,
+// too, as Open MPI has.
+func readsCounter(ctx context.Context, path string) bool {
+	c := exec.CommandContext(ctx, "objdump", "-d", "--no-show-raw-insn", "--section=.text", path)
+	out, err := c.StdoutPipe()
+	if err != nil || c.Start() != nil {
+		return false
+	}
+	found := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		found = found || counterRead.Match(lines.Bytes())
+	}
+	return c.Wait() == nil && found
+}
+
+var counterRead = regexp.MustCompile(`\trdtscp?\s*$`)
 
 // hashOnly is an input that runs from its own file, and not from a copy.
 func hashOnly(in provenance.Input) provenance.Input {

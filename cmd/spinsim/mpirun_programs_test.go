@@ -54,6 +54,12 @@ func TestProgramIsAnExperiment(t *testing.T) {
 	compile("-O0")
 	_, errs = spinsim(2, "rerun", "--allow-program", "r.json")
 	require.Contains(t, errs, "pages")
+
+	require.NoError(t, os.WriteFile("tsc.c", []byte("#include <x86intrin.h>\nint main(void) { return (int)__rdtsc(); }\n"), 0o600))
+	text, err := exec.Command("gcc", "-o", "tsc", "tsc.c").CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.True(t, readsCounter(t.Context(), "tsc"))
+	require.False(t, readsCounter(t.Context(), "pages"))
 }
 
 // The page of programs has what its commands print, on any computer: -update

@@ -125,8 +125,11 @@ void link_yield(struct link *l, enum link_why why, uint64_t arg)
 		began = own_time();
 }
 
+uint32_t link_posted;
+
 struct link_post *link_post(struct link *l)
 {
+	link_posted++;
 	if (l->posted == LINK_POSTS)
 		link_yield(l, WHY_FULL, 0);
 	struct link_post *p = &l->posts[l->posted++];

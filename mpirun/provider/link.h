@@ -28,6 +28,7 @@ enum link_why {
 	WHY_FULL,      // the posts have no more room
 	WHY_FINALIZE,  // MPI_Finalize begins
 	WHY_REGION,    // MPI_Pcontrol with the level arg
+	WHY_REFUSED,   // a call of MPI that cannot be: arg is its place in refusedCalls
 	WHY_ALLREDUCE, // in reduction; arg is then 1 if the NICs have done it
 };
 
@@ -105,8 +106,9 @@ struct link *link_open(void);
 // link_yield hands over, and returns when it is the process's turn again.
 void link_yield(struct link *l, enum link_why why, uint64_t arg);
 
-// link_post returns room for a post.
+// link_post returns room for a post, and counts in link_posted.
 struct link_post *link_post(struct link *l);
+extern uint32_t link_posted;
 
 // spinsim_heap begins a heap that is the same in each run.
 void spinsim_heap(void);

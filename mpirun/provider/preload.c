@@ -200,6 +200,24 @@ int MPI_Pcontrol(const int level, ...)
 
 void mpi_pcontrol_(int *level) { MPI_Pcontrol(*level); }
 
+// Calls that would start processes, or reach others, which are not simulated. They
+// end the run.
+#define REFUSED(place, c, fortran) \
+	int c(void) \
+	{ \
+		if (spinsim_link && spinsim_link->state == LINK_RUNNING) \
+			link_yield(spinsim_link, WHY_REFUSED, place); \
+		return 1; \
+	} \
+	void fortran(void) { c(); }
+
+REFUSED(0, MPI_Comm_spawn, mpi_comm_spawn_)
+REFUSED(1, MPI_Comm_spawn_multiple, mpi_comm_spawn_multiple_)
+REFUSED(2, MPI_Open_port, mpi_open_port_)
+REFUSED(3, MPI_Comm_accept, mpi_comm_accept_)
+REFUSED(4, MPI_Comm_connect, mpi_comm_connect_)
+REFUSED(5, MPI_Comm_join, mpi_comm_join_)
+
 // The NICs may take an allreduce of all ranks. Communicators, types and operations
 // of Open MPI are addresses of its own objects; NULL: the program has no such
 // library. Other calls are the library's.

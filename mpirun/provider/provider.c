@@ -215,7 +215,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 		if (spinsim_looking) {
 			link_yield(l, WHY_LOOK, 0);
 			n = taken(q, buf, count, from);
-		} else if (q->posted != l->posted) {
+		} else if (q->posted != link_posted) {
 			q->empty = 0;
 		} else if (++q->empty >= PATIENCE) {
 			link_yield(l, WHY_WAIT, 0);
@@ -225,7 +225,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	}
 	if (n > 0)
 		q->empty = 0;
-	q->posted = l->posted;
+	q->posted = link_posted;
 	return n == 0 ? -FI_EAGAIN : n;
 }
 

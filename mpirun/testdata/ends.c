@@ -69,6 +69,18 @@ int main(int argc, char **argv)
 		if (x != 1 || strcmp(name, want))
 			abort();
 	}
+	if (!strcmp(how, "spawn")) {
+		MPI_Comm c;
+		MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &c, MPI_ERRCODES_IGNORE);
+	}
+	if (!strcmp(how, "outside") && rank == 1) { // somebody else's turn will not come
+		int p[2];
+		if (pipe(p))
+			abort();
+		alarm(3);
+		if (read(p[0], &x, 1))
+			abort();
+	}
 	if (!strcmp(how, "ssend")) {
 		MPI_Request r;
 		MPI_Irecv(&x, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, &r);
