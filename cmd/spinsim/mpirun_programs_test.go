@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/internal/seal"
 )
 
 // A program's output stands alone on standard output, and its run has the tables,
@@ -36,9 +38,10 @@ func TestProgramIsAnExperiment(t *testing.T) {
 	require.Regexp(t, `^(\d+\.\d{3}\n){3}$`, out)
 	require.Contains(t, errs, "exanest, 2 ranks on 2 nodes over exanet: ")
 	for _, name := range []string{"t.json", "p.pcapng"} {
-		info, err := os.Stat(name)
+		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		require.Greater(t, info.Size(), int64(1000), name)
+		require.Greater(t, len(text), 1000, name)
+		require.Equal(t, seal.Whole, checked(t, text).State, name)
 	}
 
 	list := []string{"mpirun", "-np", "2", "--profile", "exanest", "--pages", "touch,pia", "--compute", "none", "--format", "json", "--", "./pages", "2", "65536"}
