@@ -1,6 +1,7 @@
 package mpirun
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -49,7 +50,9 @@ const (
 	whyRegion
 	whyRefused
 	whyAllreduce
-	whyGone // the process has ended: ours alone
+	// ours alone
+	whyGone    // the process has ended
+	whySpoiled // it is nobody's turn
 )
 
 const (
@@ -121,10 +124,15 @@ type reduction struct {
 // link is the simulator's end of what it shares with the process of a rank.
 type link struct {
 	*shared
-	conn *net.UnixConn
-	gone atomic.Bool   // the process has ended
-	over chan struct{} // closed then
-	file []byte
+	socket   *os.File      // the connection
+	gone     atomic.Bool   // the process has ended
+	at       time.Time     // when over was closed
+	finished atomic.Bool   // it may end
+	over     chan struct{} // closed then
+	file     []byte
+	fd       int          // of the process: pidfd_open
+	held     atomic.Bool  // it was its turn when it was killed
+	code     atomic.Int64 // its status at exit, and 1<<32; 0: it has not said so
 	// the process cannot change these
 	tail             uint32 // of done
 	rank, ranks, pid int32
@@ -149,6 +157,10 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 	if pid, err := peer(conn); err != nil || pid != h.pid {
 		return nil, fmt.Errorf("mpirun: rank %d is process %d, and says %d: %w", h.rank, pid, h.pid, errors.Join(err, os.ErrInvalid))
 	}
+	process, err := unix.PidfdOpen(int(h.pid), 0)
+	if err != nil {
+		return nil, fmt.Errorf("mpirun: rank %d: the process has ended in MPI_Init: %w", h.rank, err)
+	}
 	fd, err := unix.MemfdCreate("spinsim", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
@@ -162,12 +174,15 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
-	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), conn: conn, over: make(chan struct{}), file: file, rank: h.rank, ranks: h.ranks, pid: h.pid}
+	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), over: make(chan struct{}), file: file, fd: process, rank: h.rank, ranks: h.ranks, pid: h.pid}
 	l.version, l.size, l.shared.rank, l.shared.ranks, l.shared.pid = linkVersion, uint32(size), h.rank, h.ranks, h.pid
+	if l.socket, err = conn.File(); err != nil {
+		return nil, fmt.Errorf("mpirun: %w", err)
+	}
 	if _, _, err := conn.WriteMsgUnix([]byte{1}, unix.UnixRights(fd), nil); err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
-	return l, nil
+	return l, conn.Close()
 }
 
 // peer returns the process at the other end.
@@ -184,32 +199,66 @@ func peer(conn *net.UnixConn) (pid int32, err error) {
 	return credentials.Pid, nil
 }
 
-// watch waits for the end of the process. Then it is the simulator's turn, and
-// ended is called.
-func (l *link) watch(ended func(*link)) {
-	var b [1]byte
-	_, _ = l.conn.Read(b[:])
+// watch waits for the end of the process. Then ended is called, and it is the
+// simulator's turn. A child of the process may have the connection for longer, and
+// the process may close it and live on.
+func (l *link) watch(ended func(error)) {
+	socket := int(l.socket.Fd())
+	list := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}, {Fd: int32(socket), Events: unix.POLLRDHUP}}
+	polled(list, -1)
+	if list[0].Revents == 0 && !polled(list[:1], int(patience.Milliseconds())) {
+		ended(fmt.Errorf("rank %d: the process has closed its connection with the simulator", l.rank))
+		polled(list[:1], -1)
+	}
+	var b [4]byte
+	if n, _, err := unix.Recvfrom(socket, b[:], unix.MSG_DONTWAIT); err == nil && n == len(b) {
+		l.code.Store(1<<32 | int64(binary.NativeEndian.Uint32(b[:])))
+	}
+	l.at = time.Now()
 	l.gone.Store(true)
+	if !l.finished.Load() {
+		ended(l.early())
+	}
 	l.wake(turnSimulator)
 	close(l.over)
-	ended(l)
+	_ = errors.Join(unix.Close(l.fd), l.socket.Close()) // nothing was written
+}
+
+// polled waits for a file of the list, and says whether there is one.
+func polled(list []unix.PollFd, milliseconds int) bool {
+	for {
+		if n, err := unix.Poll(list, milliseconds); !errors.Is(err, unix.EINTR) {
+			return n > 0
+		}
+	}
 }
 
 // early is the error of a process that has ended too early.
 func (l *link) early() error {
-	return fmt.Errorf("rank %d: the process has ended before MPI_Finalize", l.rank)
+	return fmt.Errorf("rank %d: the process has ended before MPI_Finalize, %s", l.rank, l.how())
 }
 
-// kill ends the process, and returns when it is gone, as a rule. A nil link is no process.
+// how says how the process has ended.
+func (l *link) how() string {
+	if status, said := l.status(); said {
+		return fmt.Sprintf("with status %d", status)
+	}
+	return "by a signal, or by _exit"
+}
+
+// status returns the status that the process has said when it ended.
+func (l *link) status() (code uint32, said bool) {
+	c := l.code.Load()
+	return uint32(c), c != 0
+}
+
+// kill ends the process. Then watch says so.
 func (l *link) kill() {
-	if l == nil || l.gone.Load() {
+	if l.gone.Load() {
 		return
 	}
-	_ = unix.Kill(int(l.pid), unix.SIGKILL) // it may have ended meanwhile
-	select {
-	case <-l.over:
-	case <-time.After(time.Second): // a child of the process still has its connection
-	}
+	l.held.Store(l.finished.Load() || atomic.LoadUint32(&l.turn) == turnProcess)
+	_ = unix.Kill(int(l.pid), unix.SIGKILL) // it may have ended
 }
 
 func (l *link) wake(turn uint32) {
@@ -223,13 +272,22 @@ func (l *link) futex(op, value uintptr) {
 
 // await waits until the process hands over, and says why.
 func (l *link) await() why {
-	for atomic.LoadUint32(&l.turn) != turnSimulator {
+	for turn := atomic.LoadUint32(&l.turn); turn != turnSimulator; turn = atomic.LoadUint32(&l.turn) {
+		switch {
+		case l.gone.Load(): // watch has given the turn before it was the process's
+			return whyGone
+		case turn != turnProcess:
+			return whySpoiled
+		}
 		l.futex(0, turnProcess) // FUTEX_WAIT
 	}
 	if l.gone.Load() {
 		return whyGone
 	}
-	return l.why
+	if w := l.why; w < whyGone {
+		return w
+	}
+	return whySpoiled
 }
 
 // push adds a completion.

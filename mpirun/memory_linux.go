@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,7 +96,13 @@ func (m *memory) Load(off uint64, b []byte) bool { return m.done(m.link.read(m.r
 func (m *memory) Store(off uint64, b []byte) bool { return m.done(m.link.write(m.real(off), b)) }
 
 func (m *memory) done(err error) bool {
-	if err != nil {
+	if errors.Is(err, unix.ESRCH) {
+		select { // it has ended, and watch says how
+		case <-m.link.over:
+		case <-time.After(patience):
+			m.fail(m.link.early())
+		}
+	} else if err != nil {
 		m.fail(fmt.Errorf("mpirun: rank %d: a device or MPI reaches for %w: the process has no memory there (any more)", m.link.rank, err))
 	}
 	return err == nil
@@ -194,8 +201,11 @@ func (l *link) move(addr uint64, b []byte, call mover) error {
 		local := []unix.Iovec{{Base: &b[0]}}
 		local[0].SetLen(len(b))
 		n, err := call(int(l.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-		if err != nil || n == 0 {
-			return fmt.Errorf("%d bytes at %#x: %w", len(b), addr, errors.Join(err, os.ErrInvalid))
+		if err == nil && n == 0 {
+			err = unix.EFAULT
+		}
+		if err != nil {
+			return fmt.Errorf("%d bytes at %#x: %w", len(b), addr, err)
 		}
 		addr, b = addr+uint64(n), b[n:]
 	}

@@ -1,22 +1,17 @@
 package mpirun
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	gort "runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/mpi"
@@ -40,7 +35,8 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
 	defer remove()
-	end, err := janitor(folder)
+	path := filepath.Join(folder, "link")
+	end, err := janitor(folder, path)
 	if err != nil {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
@@ -49,33 +45,33 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
-	defer func() { _ = listener.Close() }() // it is closed when the program has ended
-	user := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var quiet atomic.Bool
-	ended := p.start(ctx, mpirun, provider, folder, listener, &quiet)
+	// it may have been closed
+	defer func() { _ = listener.Close() }()
 	run, fail := context.WithCancelCause(ctx)
-	links, err := gather(listener, p.MPI.Ranks, func(l *link) { fail(l.early()) })
+	defer fail(nil)
+	command, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	ended := p.start(command, mpirun, provider, folder, path, fail)
+	links, err := gather(run, listener, p.MPI.Ranks, fail)
 	if err == nil {
 		result, err = p.simulate(run, links, fail)
 	}
 	if err != nil {
-		quiet.Store(true)
-		for _, l := range links {
-			l.kill()
+		fail(err) // which ends the ranks
+		_ = settle(ended, kill, path)
+		if cause := context.Cause(run); !errors.Is(cause, errEarly) {
+			err = cause // the first error, and the only one
 		}
-		end := stopped(ended, links, cancel)
-		if user.Err() != nil {
-			return result, context.Cause(user)
-		}
-		return result, errors.Join(err, end)
+		return result, late(err, links)
+	}
+	for _, l := range links {
+		l.finished.Store(true)
 	}
 	for _, l := range links {
 		l.state = stateEnded
 		l.wake(turnProcess)
 	}
-	if err := <-ended; err != nil {
+	if err := p.leave(ctx, links, ended, kill, path); err != nil {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
 	if p.MPI.Ranks > 1 && result.Stats.Sent == 0 {
@@ -92,60 +88,8 @@ func listen(folder string) (*net.UnixListener, error) {
 	return net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(folder, "link"), Net: "unix"})
 }
 
-// stopped waits until mpirun has ended by itself, as it does soon when its ranks
-// have been killed: asked to do so meanwhile, it crashes. Without ranks it is asked.
-func stopped(ended <-chan error, links []*link, cancel func()) error {
-	if !slices.Contains(links, nil) {
-		select {
-		case err := <-ended:
-			return ignore(err)
-		case <-time.After(time.Second):
-		}
-	}
-	cancel()
-	return ignore(<-ended)
-}
-
-// without drops a warning of mpirun's about its launch agent, which comes or not
-// by a race of its own, and means nothing: the agent has its process group. When
-// we have killed the ranks, it drops everything: what mpirun says of that.
-type without struct {
-	io.Writer
-	quiet *atomic.Bool
-}
-
-func (w *without) Write(b []byte) (int, error) {
-	if w.quiet.Load() {
-		return len(b), nil
-	}
-	if bytes.Contains(b, []byte("plm:rsh: Warning: setpgid(")) && bytes.Count(b, []byte("\n")) <= 1 {
-		return len(b), nil
-	}
-	return w.Writer.Write(b)
-}
-
-// janitor has a shell remove the folder when this process has ended, however it
-// ends: then the pipe closes. end does so, too.
-func janitor(folder string) (end func(), err error) {
-	c := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$0"`, folder)
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal of the terminal reaches it
-	pipe, err := c.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = errors.Join(pipe.Close(), c.Wait()) }, c.Start()
-}
-
-// ignore drops the end of a program that we have killed.
-func ignore(err error) error {
-	if _, is := errors.AsType[*exec.ExitError](err); is {
-		return nil
-	}
-	return err
-}
-
-// start starts Open MPI's mpirun. Its end closes the listener.
-func (p *Program) start(ctx context.Context, mpirun, provider, folder string, listener net.Listener, quiet *atomic.Bool) <-chan error {
+// start starts Open MPI's mpirun, whose end is over's. It ends with ctx.
+func (p *Program) start(ctx context.Context, mpirun, provider, folder, path string, over func(error)) <-chan error {
 	var hosts []string
 	for node, left := 0, p.MPI.Ranks; left > 0; node++ {
 		here := min(left, max(1, p.MPI.PerNode))
@@ -153,48 +97,72 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder string, li
 		left -= here
 	}
 	c := exec.CommandContext(ctx, mpirun, append([]string{
+		"--quiet", // about ranks that spinsim ends
 		"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(p.MPI.Ranks),
 		// nothing passes the network
 		"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "spinsim",
 		"--mca", "osc", "pt2pt", "--mca", "btl", "self", "--mca", "coll", "^sm,hcoll,han",
 		"--mca", "mpi_add_procs_cutoff", "1000000", // not later, from another thread
+		"--mca", "odls_base_sigkill_timeout", "0", // of ranks that wait for their turn
 		"--mca", "orte_tmpdir_base", folder,
 		"--host", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", filepath.Join(folder, "agent.sh"), "--mca", "plm_rsh_no_tree_spawn", "1",
-		"-x", "SPINSIM_LINK=" + listener.Addr().String(), "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
+		"-x", mark + path, "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
 	}, p.Command...)...)
-	c.Stdout, c.Stderr = p.Out, &without{p.Err, quiet}
+	c.Env = append(os.Environ(), mark+path)
+	c.Stdout, c.Stderr = p.Out, &without{p.Err}
 	c.Stdin = nil
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // mpirun ends its ranks
-	c.WaitDelay = 2 * time.Second
+	c.WaitDelay = patience
 	ended := make(chan error, 1)
 	go func() {
 		gort.LockOSThread() // the system kills the child when this thread ends
 		defer gort.UnlockOSThread()
 		err := c.Run()
-		_ = listener.Close()
+		over(errEarly)
 		ended <- err
+		close(ended)
 	}()
 	return ended
 }
 
-// gather waits for all ranks, and until each has left MPI_Init.
-func gather(listener *net.UnixListener, ranks int, ended func(*link)) ([]*link, error) {
+var errEarly = errors.New("the program has ended")
+
+// missing is the error of a program that has ended before it was on the network.
+func missing(links []*link, err error) error {
+	var ranks []string
+	for i, l := range links {
+		if l == nil {
+			ranks = append(ranks, strconv.Itoa(i))
+		}
+	}
+	return fmt.Errorf("mpirun: %w before rank %s was on the network: is it an MPI program, and compiled against Debian's Open MPI?", err, strings.Join(ranks, ", "))
+}
+
+// gather waits for all ranks, and until each has left MPI_Init. The ranks end
+// with ctx.
+func gather(ctx context.Context, listener *net.UnixListener, ranks int, ended func(error)) ([]*link, error) {
 	links := make([]*link, ranks)
+	context.AfterFunc(ctx, func() { _ = listener.Close() }) // it has served
 	for range ranks {
 		conn, err := listener.AcceptUnix()
 		if err != nil {
-			return links, errors.New("mpirun: the program has ended before all ranks were on the network: is it an MPI program, and compiled against Debian's Open MPI?")
+			return links, missing(links, context.Cause(ctx))
 		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // it may say nothing
 		l, err := accept(conn, ranks)
+		if err != nil && ctx.Err() != nil {
+			return links, missing(links, context.Cause(ctx))
+		}
 		if err != nil {
 			return links, err
 		}
+		stop()
+		context.AfterFunc(ctx, l.kill)
+		go l.watch(ended)
 		if links[l.rank] != nil {
 			return links, fmt.Errorf("mpirun: rank %d is there twice", l.rank)
 		}
 		links[l.rank] = l
-		go l.watch(ended)
 	}
 	for _, l := range links {
 		if why := l.await(); why != whyInit {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,31 @@ struct link *spinsim_link;
 // The connection stays open: its end tells the simulator that the process is
 // gone.
 static int connection = -1;
+
+// ending tells the simulator the status of the process. Children are not it.
+static pid_t own;
+
+static void ending(int status, void *unused)
+{
+	if (getpid() == own && write(connection, &status, sizeof status) < 0)
+		return; // the simulator is gone
+}
+
+// An abort of MPI's is the end of this process before it is that of others, so that
+// the simulator names the right one.
+__attribute__((visibility("default"))) int PMIx_Abort(int status, const char *text, void *ranks, size_t count)
+{
+	ending(status, NULL);
+	_exit(status);
+}
+
+// A child does not take part: neither its clocks nor its calls may look as if they
+// were its parent's.
+static void forked(void)
+{
+	spinsim_link = NULL;
+	close(connection);
+}
 
 // hello is what a process says first.
 struct hello {
@@ -92,6 +118,10 @@ struct link *link_open(void)
 		errno = EPROTO;
 		return NULL;
 	}
+	madvise(m, sizeof *l, MADV_DONTFORK);
+	pthread_atfork(NULL, NULL, forked);
+	own = getpid();
+	on_exit(ending, NULL);
 	connection = fd;
 	return spinsim_link = l;
 }

@@ -1,0 +1,153 @@
+package mpirun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// patience is how long processes have to end by themselves, of real time.
+const patience = 500 * time.Millisecond
+
+// mark is in the environment of all processes of a run, with its socket. Children
+// of ranks have it, too.
+const mark = "SPINSIM_LINK="
+
+// janitor has a shell kill what is left, and remove the folder, when this process
+// has ended, however it ends: then the pipe closes. end does so, too.
+func janitor(folder, path string) (end func(), err error) {
+	const script = `read -r _
+for p in $(grep -lszF "$1" /proc/[0-9]*/environ); do p=${p#/proc/}; kill -9 "${p%%/*}"; done
+rm -rf "$0"`
+	c := exec.Command("/bin/sh", "-c", script, folder, mark+path)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal of the terminal reaches it
+	pipe, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = errors.Join(pipe.Close(), c.Wait()) }, c.Start()
+}
+
+// sweep kills all processes of a run, and returns the ranks of those that ranks
+// have left behind.
+func sweep(path string) (ranks []string) {
+	for range 10 { // they may start others meanwhile
+		list, _ := os.ReadDir("/proc") //lint:files of the kernel
+		found := false
+		for _, e := range list {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			environment, _ := os.ReadFile("/proc/" + e.Name() + "/environ") //lint:files of the kernel
+			words := strings.Split(string(environment), "\x00")
+			if !slices.Contains(words, mark+path) {
+				continue
+			}
+			found = true
+			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+			for _, w := range words {
+				if rank, is := strings.CutPrefix(w, "OMPI_COMM_WORLD_RANK="); is && !slices.Contains(ranks, rank) {
+					ranks = append(ranks, rank)
+				}
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
+}
+
+// settle ends mpirun, when it has written what ranks have said at last.
+func settle(ended <-chan error, kill func(), path string) (err error) {
+	select {
+	case err = <-ended:
+		sweep(path)
+	case <-time.After(patience):
+		kill()
+		sweep(path)
+		err = <-ended
+	}
+	return err
+}
+
+// late is the error of a run that has ended. At the end of time it names the rank
+// whose turn it was.
+func late(cause error, links []*link) error {
+	if _, is := errors.AsType[*sim.LimitError](cause); !is {
+		return cause
+	}
+	var held []string
+	for _, l := range links {
+		if l != nil && l.held.Load() {
+			held = append(held, strconv.Itoa(int(l.rank)))
+		}
+	}
+	if held == nil {
+		return cause
+	}
+	return fmt.Errorf("rank %s computes, is stopped or waits outside MPI: %w", strings.Join(held, ", "), cause)
+}
+
+// leave waits until all processes have ended by themselves. What ranks have left
+// behind does not count.
+func (p *Program) leave(ctx context.Context, links []*link, ended <-chan error, kill func(), path string) (err error) {
+	over := make(chan struct{})
+	go func() {
+		for _, l := range links {
+			<-l.over
+		}
+		time.AfterFunc(patience, func() { close(over) })
+	}()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		_ = settle(ended, kill, path)
+		return late(context.Cause(ctx), links)
+	case <-over: // mpirun waits for all who have the program's output
+	}
+	if left := sweep(path); left != nil {
+		fmt.Fprintf(p.Err, "spinsim: mpirun: ended processes that rank %s had left behind\n", strings.Join(left, ", "))
+	}
+	_ = settle(ended, kill, path)
+	links = slices.DeleteFunc(slices.Clone(links), func(l *link) bool {
+		<-l.over
+		status, said := l.status()
+		return said && status == 0
+	})
+	if len(links) == 0 {
+		return err
+	}
+	// mpirun has ended the others
+	first := slices.MinFunc(links, func(a, b *link) int { return a.at.Compare(b.at) })
+	if _, said := first.status(); said || err != nil {
+		return fmt.Errorf("rank %d: the process has ended %s", first.rank, first.how())
+	}
+	return err
+}
+
+// without drops a warning of mpirun's about its launch agent, which comes or not
+// by a race of its own, and means nothing: the agent has its process group.
+type without struct{ io.Writer }
+
+func (w *without) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("plm:rsh: Warning: setpgid(")) && bytes.Count(b, []byte("\n")) <= 1 {
+		return len(b), nil
+	}
+	return w.Writer.Write(b)
+}
