@@ -93,9 +93,9 @@ func late(cause error, links []*link) error {
 		return cause
 	}
 	var held []string
-	for _, l := range links {
-		if l != nil && l.held.Load() {
-			held = append(held, strconv.Itoa(int(l.rank)))
+	for i, l := range links {
+		if l == nil || l.held.Load() {
+			held = append(held, strconv.Itoa(i))
 		}
 	}
 	if held == nil {

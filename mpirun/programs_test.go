@@ -265,7 +265,7 @@ func TestEnds(t *testing.T) {
 		left, _ := exec.Command("pgrep", "-f", "^"+program).Output()
 		require.Empty(t, string(left), how)
 	}
-	folders, err := filepath.Glob(filepath.Join(os.TempDir(), "spinsim-mpirun-*"))
+	folders, err := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf(".spinsim-mpirun.%d-*", os.Getpid())))
 	require.NoError(t, err)
 	require.Empty(t, folders)
 }

@@ -55,7 +55,7 @@ func openProgram(c *cobra.Command, words []string) (*experiment.Made, error) {
 			}
 		}
 	}
-	var out, errs redirected
+	out, errs := redirected{c.ErrOrStderr()}, redirected{c.ErrOrStderr()} // a waterfall does not begin
 	m := newMaking(c, mpirunName)
 	made := &experiment.Made{
 		Experiment: programs.Of(words, &out, &errs), Given: map[string]string{experiment.ProgramGiven: strings.Join(words, "\n")},

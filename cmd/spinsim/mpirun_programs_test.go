@@ -44,6 +44,10 @@ func TestProgramIsAnExperiment(t *testing.T) {
 		require.Equal(t, seal.Whole, checked(t, text).State, name)
 	}
 
+	out, errs = spinsim(0, "mpirun", "-np", "2", "--waterfall", "spin-int,spin-dis", "--", "./pages", "1", "8")
+	require.Regexp(t, `\n\d+\.\d{3}\n`, errs, "the program's output")
+	require.Contains(t, out, "what each group of parameters is worth")
+
 	list := []string{"mpirun", "-np", "2", "--profile", "exanest", "--pages", "touch,pia", "--compute", "none", "--format", "json", "--", "./pages", "2", "65536"}
 	document, errs := spinsim(0, list...)
 	require.Regexp(t, `\n\d+\.\d{3}\n`, errs, "the program's output")
