@@ -37,7 +37,7 @@ var (
 )
 
 const (
-	hostileLimit  = 4 * time.Second // of real time, for a run
+	hostileLimit  = 6 * time.Second // of real time, for a run
 	hostileSoon   = 2 * time.Second // after a deed, or the limit
 	hostileSteps  = 12              // of hostile.c
 	hostileInCall = 100

@@ -149,6 +149,19 @@ func checkProgram(r *provenance.Record, folder string, stdin io.Reader, allowed 
 	if !allowed {
 		return errors.New("the result is of a program that the record names: --allow-program runs it")
 	}
+	given, err := experiment.GivenIn(r)
+	if err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(given[experiment.ProgramGiven], "\n")
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return fmt.Errorf("no program %s: %w", name, errors.Unwrap(err))
+	}
+	isProgram := func(in provenance.Input) bool { return in.Flag == experiment.ProgramGiven && in.Name == path }
+	if !slices.ContainsFunc(r.Inputs, isProgram) {
+		return fmt.Errorf("provenance.arguments.given: %s is not the program whose digest is recorded", path)
+	}
 	m := repeating(r, folder, stdin)
 	for i := range r.Inputs {
 		if err := m.input(r.Inputs[i].Name, ignored); err != nil {
