@@ -52,17 +52,14 @@ func sweep(path string) (ranks []string) {
 			if err != nil {
 				continue
 			}
-			environment, _ := os.ReadFile("/proc/" + e.Name() + "/environ") //lint:files of the kernel
-			words := strings.Split(string(environment), "\x00")
-			if !slices.Contains(words, mark+path) {
+			rank, is := member(pid, path)
+			if !is {
 				continue
 			}
 			found = true
 			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
-			for _, w := range words {
-				if rank, is := strings.CutPrefix(w, "OMPI_COMM_WORLD_RANK="); is && !slices.Contains(ranks, rank) {
-					ranks = append(ranks, rank)
-				}
+			if rank != "" && !slices.Contains(ranks, rank) {
+				ranks = append(ranks, rank)
 			}
 		}
 		if !found {
@@ -71,6 +68,18 @@ func sweep(path string) (ranks []string) {
 	}
 	slices.Sort(ranks)
 	return ranks
+}
+
+// member says whether a process is one of a run, and its rank, if it has one.
+func member(pid int, path string) (rank string, is bool) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) //lint:files of the kernel
+	for w := range strings.SplitSeq(string(text), "\x00") {
+		is = is || w == mark+path
+		if r, ranked := strings.CutPrefix(w, "OMPI_COMM_WORLD_RANK="); ranked {
+			rank = r
+		}
+	}
+	return rank, is
 }
 
 // settle ends mpirun, when it has written what ranks have said at last.

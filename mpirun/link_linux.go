@@ -146,16 +146,19 @@ type hello struct {
 
 // accept connects with a process.
 func accept(conn *net.UnixConn, ranks int) (*link, error) {
+	pid, err := peer(conn)
+	if err != nil {
+		return nil, fmt.Errorf("mpirun: %w", err)
+	}
+	rank, _ := member(int(pid), "")
 	var h hello
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h))
-	if n, err := conn.Read(b); err != nil || n != len(b) {
-		return nil, fmt.Errorf("mpirun: a process said %d bytes, expected %d: %w", n, len(b), err)
-	}
-	if h.version != linkVersion || h.rank < 0 || int(h.rank) >= ranks || int(h.ranks) != ranks {
-		return nil, fmt.Errorf("mpirun: process %d is rank %d of %d, expected one of %d", h.pid, h.rank, h.ranks, ranks)
-	}
-	if pid, err := peer(conn); err != nil || pid != h.pid {
-		return nil, fmt.Errorf("mpirun: rank %d is process %d, and says %d: %w", h.rank, pid, h.pid, errors.Join(err, os.ErrInvalid))
+	n, err := conn.Read(b)
+	switch {
+	case err != nil || n != len(b):
+		return nil, fmt.Errorf("mpirun: rank %s: process %d said %d bytes, expected %d", rank, pid, n, len(b))
+	case h.version != linkVersion || h.rank < 0 || int(h.rank) >= ranks || int(h.ranks) != ranks || pid != h.pid:
+		return nil, fmt.Errorf("mpirun: rank %s: process %d says that it is process %d and rank %d of %d, expected one of %d", rank, pid, h.pid, h.rank, h.ranks, ranks)
 	}
 	process, err := unix.PidfdOpen(int(h.pid), 0)
 	if err != nil {
