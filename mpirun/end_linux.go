@@ -57,7 +57,11 @@ func sweep(path string) (ranks []string) {
 				continue
 			}
 			found = true
-			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+			if fd, err := unix.PidfdOpen(pid, 0); err == nil { // else it has ended
+				_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+				polled(fd, patience)
+				_ = unix.Close(fd)
+			}
 			if rank != "" && !slices.Contains(ranks, rank) {
 				ranks = append(ranks, rank)
 			}

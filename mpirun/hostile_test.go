@@ -26,6 +26,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/experiment/part"
+	"github.com/spinsim/spinsim/mpi"
 )
 
 var (
@@ -113,8 +114,8 @@ func (c *hostile) run(number int) {
 	c.made[r.deed+" "+r.signal+": "+outcome]++
 	if r.problems != nil {
 		c.finds++
-		c.t.Errorf("run %d, %s of rank %d of %d at %d %s: %s\nstatus %d after %v\n%s\n%s\nagain: -hostile.seed=%d -hostile.from=%d -hostile.runs=1", number, r.deed, r.rank, r.ranks,
-			r.step, r.signal, strings.Join(r.problems, "; "), r.status, r.ended.Sub(r.began), strings.Join(r.args, " "), r.errs.String(), *hostileSeed, number)
+		c.t.Errorf("run %d, %s of rank %d of %d at %d %s: %s\nstatus %d after %v, the deed after %v\n%s\n%s\nagain: -hostile.seed=%d -hostile.from=%d -hostile.runs=1", number, r.deed, r.rank, r.ranks,
+			r.step, r.signal, strings.Join(r.problems, "; "), r.status, r.ended.Sub(r.began), r.did.Sub(r.began), strings.Join(r.args, " "), r.errs.String(), *hostileSeed, number)
 	}
 }
 
@@ -246,7 +247,7 @@ func (r *hostileRun) left(shm []string) {
 		if what == "" || time.Now().After(deadline) {
 			break
 		}
-		if r.status != -1 { // else the shell that removes it has just begun
+		if r.signal == "" { // else the shell that removes it has just begun
 			break
 		}
 	}
@@ -264,7 +265,7 @@ func (r *hostileRun) leftovers(shm []string) string {
 		environment, _ := os.ReadFile(filepath.Join("/proc", name, "environ"))
 		if bytes.Contains(environment, []byte("HOSTILE="+r.dir+"\x00")) {
 			line, _ := os.ReadFile(filepath.Join("/proc", name, "cmdline"))
-			if r.status != -1 {
+			if r.signal == "" {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return fmt.Sprintf("process %d: %q", pid, line)
@@ -285,4 +286,12 @@ func (r *hostileRun) leftovers(shm []string) string {
 		}
 	}
 	return ""
+}
+
+// A process may have ended before its memory is looked for.
+func TestMemoryOfNobody(t *testing.T) {
+	m, err := adopt(&link{pid: 1 << 30}, mpi.Tagged{}, true, nil)
+	require.ErrorContains(t, err, "no such file")
+	require.NotNil(t, m)
+	require.NoError(t, m.close())
 }

@@ -1,7 +1,6 @@
 package mpirun
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -200,40 +199,6 @@ func peer(conn *net.UnixConn) (pid int32, err error) {
 		return 0, err
 	}
 	return credentials.Pid, nil
-}
-
-// watch waits for the end of the process. Then ended is called, and it is the
-// simulator's turn. A child of the process may have the connection for longer, and
-// the process may close it and live on.
-func (l *link) watch(ended func(error)) {
-	socket := int(l.socket.Fd())
-	list := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}, {Fd: int32(socket), Events: unix.POLLRDHUP}}
-	polled(list, -1)
-	if list[0].Revents == 0 && !polled(list[:1], int(patience.Milliseconds())) {
-		ended(fmt.Errorf("rank %d: the process has closed its connection with the simulator", l.rank))
-		polled(list[:1], -1)
-	}
-	var b [4]byte
-	if n, _, err := unix.Recvfrom(socket, b[:], unix.MSG_DONTWAIT); err == nil && n == len(b) {
-		l.code.Store(1<<32 | int64(binary.NativeEndian.Uint32(b[:])))
-	}
-	l.at = time.Now()
-	l.gone.Store(true)
-	if !l.finished.Load() {
-		ended(l.early())
-	}
-	l.wake(turnSimulator)
-	close(l.over)
-	_ = errors.Join(unix.Close(l.fd), l.socket.Close()) // nothing was written
-}
-
-// polled waits for a file of the list, and says whether there is one.
-func polled(list []unix.PollFd, milliseconds int) bool {
-	for {
-		if n, err := unix.Poll(list, milliseconds); !errors.Is(err, unix.EINTR) {
-			return n > 0
-		}
-	}
 }
 
 // early is the error of a process that has ended too early.

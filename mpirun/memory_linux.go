@@ -40,13 +40,14 @@ type memory struct {
 }
 
 // adopt makes the memory of a process memory of its rank. absent: its pages are
-// absent in the simulation until the process has them.
+// absent in the simulation until the process has them. After an error the memory
+// has no pages.
 func adopt(l *link, r mpi.Tagged, absent bool, fail func(error)) (*memory, error) {
 	m := &memory{link: l, r: r, fail: fail}
 	if absent {
 		f, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", l.pid)) //lint:files of the kernel
 		if err != nil {
-			return nil, fmt.Errorf("mpirun: rank %d: %w", l.rank, err)
+			return m, fmt.Errorf("mpirun: rank %d: %w", l.rank, err)
 		}
 		m.pagemap, m.seen = f, make(map[uint64]bool)
 	}

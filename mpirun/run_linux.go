@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/mpi"
@@ -142,6 +143,12 @@ func missing(links []*link, err error) error {
 // with ctx.
 func gather(ctx context.Context, listener *net.UnixListener, ranks int, ended func(error)) ([]*link, error) {
 	links := make([]*link, ranks)
+	w, err := newWatch(ranks, ended)
+	if err != nil {
+		return links, fmt.Errorf("mpirun: %w", err)
+	}
+	context.AfterFunc(ctx, func() { time.AfterFunc(patience, w.close) })
+	go w.run()
 	context.AfterFunc(ctx, func() { _ = listener.Close() }) // it has served
 	for range ranks {
 		conn, err := listener.AcceptUnix()
@@ -158,11 +165,13 @@ func gather(ctx context.Context, listener *net.UnixListener, ranks int, ended fu
 		}
 		stop()
 		context.AfterFunc(ctx, l.kill)
-		go l.watch(ended)
 		if links[l.rank] != nil {
 			return links, fmt.Errorf("mpirun: rank %d is there twice", l.rank)
 		}
 		links[l.rank] = l
+		if err := w.add(l); err != nil {
+			return links, fmt.Errorf("mpirun: %w", err)
+		}
 	}
 	for _, l := range links {
 		if why := l.await(); why != whyInit {

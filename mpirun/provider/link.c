@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,6 +24,7 @@ static int connection = -1;
 
 // ending tells the simulator the status of the process. Children are not it.
 static pid_t own;
+static __thread int main_thread;
 
 static void ending(int status, void *unused)
 {
@@ -121,6 +123,7 @@ struct link *link_open(void)
 	madvise(m, sizeof *l, MADV_DONTFORK);
 	pthread_atfork(NULL, NULL, forked);
 	own = getpid();
+	main_thread = syscall(SYS_gettid) == own;
 	on_exit(ending, NULL);
 	connection = fd;
 	return spinsim_link = l;
@@ -142,6 +145,11 @@ static uint64_t own_time(void)
 
 void link_yield(struct link *l, enum link_why why, uint64_t arg)
 {
+	if (!main_thread) { // it would take the turn of the main one
+		fprintf(stderr, "spinsim: a second thread calls MPI, which provides MPI_THREAD_FUNNELED at most\n");
+		ending(1, NULL);
+		_exit(1);
+	}
 	static uint64_t began; // when the process's turn began
 	if (l->timed)
 		l->used += own_time() - began;
