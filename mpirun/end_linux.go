@@ -30,7 +30,11 @@ const mark = "SPINSIM_LINK="
 // has ended, however it ends: then the pipe closes. end does so, too.
 func janitor(folder, path string) (end func(), err error) {
 	const script = `read -r _
-for p in $(grep -lszF "$1" /proc/[0-9]*/environ); do p=${p#/proc/}; kill -9 "${p%%/*}"; done
+for i in 1 2 3 4 5 6 7 8 9; do # they may have children meanwhile
+	list=$(grep -lszF "$1" /proc/[0-9]*/environ)
+	[ -n "$list" ] || break
+	for p in $list; do p=${p#/proc/}; kill -9 "${p%%/*}"; done
+done
 rm -rf "$0"`
 	c := exec.Command("/bin/sh", "-c", script, folder, mark+path)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal of the terminal reaches it
