@@ -240,7 +240,8 @@ func TestEveryOutputIsSealed(t *testing.T) {
 			if _, there := cutRuns[of]; there || c.HasParent() && c.Parent().Name() == "osu" || !c.Runnable() {
 				continue
 			}
-			if unsealed[path+" --"+f.Name] == "" && path != mpirunName { // which needs Debian's packages: TestProgramIsAnExperiment
+			// mpirun needs Debian's packages: TestProgramIsAnExperiment
+			if unsealed[path+" --"+f.Name] == "" && path != mpirunName {
 				require.Contains(t, list, path, "--%s writes a file", f.Name)
 				require.Contains(t, otherOutputs[path], "--"+f.Name, path)
 			}

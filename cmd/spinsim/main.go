@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
+var ranksFlag = regexp.MustCompile(`^-(?:np|n)(=.*)?$`)
+
 // run is main without the process: it returns the exit code.
 func run(args []string, out, errs io.Writer) int {
 	if err := cli.Room(); err != nil { // before the commands are made: they take memory
@@ -31,8 +34,10 @@ func run(args []string, out, errs io.Writer) int {
 	memory.CollectLate()
 	if len(args) > 0 && args[0] == "mpirun" { // as people type it for other mpiruns
 		args = slices.Clone(args)
-		if i := slices.IndexFunc(args, func(a string) bool { return a == "-np" || a == "-n" }); i > 0 && !slices.Contains(args[:i], "--") {
-			args[i] = "--ranks"
+		for i := 1; i < len(args) && args[i] != "--"; i++ {
+			if m := ranksFlag.FindStringSubmatch(args[i]); m != nil {
+				args[i] = "--ranks" + m[1]
+			}
 		}
 	}
 	return cli.Execute(rootCommand(args...), args, out, errs)
