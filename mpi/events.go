@@ -9,13 +9,8 @@ import (
 )
 
 func (t *overPortals) step() error {
-	if set := &t.r.modules; len(set.active) > 0 {
-		unit := set.any.unit
-		if event, err := t.ni.EQWaitOrOther(t.eq, unit.NI(), unit.Signal(), set.seen+1); err != nil {
-			return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
-		} else if !event {
-			return t.r.collect()
-		}
+	if others, err := t.others(); others || err != nil {
+		return err
 	}
 	var err error
 	ev := &t.event // steps do not nest
@@ -67,6 +62,24 @@ func (t *overPortals) step() error {
 		return fmt.Errorf("mpi: rank %d: event %v, which nothing here asks for", t.r.rank, ev.Type)
 	}
 	return nil
+}
+
+// others waits for an event, or until a module or an operation besides messages
+// goes on, and reports whether that was first.
+func (t *overPortals) others() (bool, error) {
+	event, err := true, error(nil)
+	if set := &t.r.modules; len(set.active) > 0 {
+		unit := set.any.unit
+		if event, err = t.ni.EQWaitOrOther(t.eq, unit.NI(), unit.Signal(), set.seen+1); err == nil && !event {
+			return true, t.r.collect()
+		}
+	} else if also := &t.r.also; also.ni != nil {
+		event, err = t.ni.EQWaitOrOther(t.eq, also.ni, also.ct, 1)
+	}
+	if err != nil {
+		return false, fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
+	}
+	return !event, nil
 }
 
 func (t *overPortals) came(ev *portals.Event) error {

@@ -236,7 +236,7 @@ func (t *overExaNet) step() error {
 		if acted, err := t.act(); acted || err != nil {
 			return err
 		}
-		if err := t.await(); err != nil {
+		if err := t.await(); err != nil || t.r.also.ni != nil {
 			return err
 		}
 	}
@@ -331,7 +331,12 @@ func (t *overExaNet) await() error {
 			}
 		}
 	}
-	_, _, err := t.page.NI().CTPollAt(t.handles[:n], t.tests[:n], timeout, 0)
+	var err error
+	if also := &t.r.also; also.ni != nil {
+		err = t.page.NI().CTPollOrOther(t.handles[:n], t.tests[:n], timeout, also.ni, also.ct, 1)
+	} else {
+		_, _, err = t.page.NI().CTPollAt(t.handles[:n], t.tests[:n], timeout, 0)
+	}
 	if errors.Is(err, portals.ErrCTNoneReached) {
 		return nil
 	}

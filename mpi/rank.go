@@ -6,6 +6,7 @@ import (
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/internal/used"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -26,6 +27,10 @@ type Rank struct {
 	running   []*schedule // schedules with steps left
 	idle      []*schedule // schedules to use again
 	temporary pool
+	also      struct { // a counter of others, or a nil interface: Tagged.Also
+		ni *runtime.NI
+		ct portals.Handle
+	}
 
 	world0   Comm // the communicator of all ranks
 	comms    []*Comm

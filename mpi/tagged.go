@@ -2,8 +2,10 @@ package mpi
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/host"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
 
@@ -88,6 +90,20 @@ func (t Tagged) Cancel(q *Request) (bool, error) {
 	}
 	return gone, err
 }
+
+// Also makes Step return, too, when a counter of another interface of the process
+// has counted something. The caller sets it back to 0. A nil interface ends that.
+// Not over InfiniBand, whose ranks wait in another way.
+func (t Tagged) Also(ni *runtime.NI, ct portals.Handle) error {
+	if ni != nil && t.world.o.Transport == InfiniBand {
+		return fmt.Errorf("mpi: rank %d: no operations beside messages over transport %s", t.rank, InfiniBand)
+	}
+	t.also.ni, t.also.ct = ni, ct
+	return nil
+}
+
+// Places returns the processes of all ranks, for other interfaces of theirs.
+func (t Tagged) Places() []portals.ID { return slices.Clone(t.world.places) }
 
 // Looked charges a look at memory that finds nothing (host.poll).
 func (t Tagged) Looked() { t.looked() }

@@ -102,6 +102,26 @@ func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, tes
 	return true, nil
 }
 
+// CTPollOrOther is CTPollAt without a time for the look. It also returns, with
+// ErrCTNoneReached, when a counter of another interface of the process reaches
+// test.
+func (ni *NI) CTPollOrOther(cts []portals.Handle, tests []uint64, timeout sim.Time, other *NI, ct portals.Handle, test uint64) error {
+	deadline := ni.proc.Now() + timeout
+	for {
+		if _, _, err := ni.core.CTPoll(cts, tests); !errors.Is(err, portals.ErrCTNoneReached) {
+			return err
+		}
+		other.one.handle[0], other.one.test[0] = ct, test
+		_, _, err := other.core.CTPoll(other.one.handle[:], other.one.test[:])
+		if err == nil {
+			return portals.ErrCTNoneReached
+		}
+		if !errors.Is(err, portals.ErrCTNoneReached) || !ni.parkUntil(cts, tests, timeout, deadline) {
+			return err
+		}
+	}
+}
+
 // CTPoll (PtlCTPoll, Portals 4.x §3.14.6) waits up to timeout until one of the
 // counters reaches its test or counts a failure. It returns the value and index
 // of that counter. ErrCTNoneReached: the time-out passed. Other errors as
