@@ -17,10 +17,13 @@ import (
 
 // The layout of provider/link.h.
 const (
-	linkVersion = 2
+	linkVersion = 3
 	linkPosts   = 256
 	linkDone    = 1024
 	linkInject  = 128
+	linkAtomic  = 4096
+
+	linkEndpoints = 64
 
 	maxMessage = 1<<31 - 1 // bytes, of the endpoints
 )
@@ -59,6 +62,13 @@ const (
 	postReceive
 	postPeek
 	postCancel
+	postRegister
+	postForget
+	postWrite
+	postRead
+	postAtomic
+	postFetch
+	postCompare
 )
 
 const (
@@ -69,6 +79,11 @@ const (
 	postClaimed
 	postDiscard
 	postMessage
+	postCounted
+	postVirtual
+	postSeen
+	postMulti
+	postVector
 )
 
 type post struct {
@@ -79,6 +94,14 @@ type post struct {
 	data         uint64
 	peer         int32
 	hasData      uint32
+	endpoint     uint16
+	peerEndpoint uint16
+	op, kindOf   uint8 // of an atomic operation: of libfabric
+	pieces       uint16
+	remote, key  uint64
+	result       uint64
+	compare      uint64
+	access       uint64
 	inlined      [linkInject]byte
 }
 
@@ -92,6 +115,9 @@ type done struct {
 	err     int32
 	source  int32
 	over    uint64
+
+	endpoint, sourceEndpoint uint16
+	quiet                    uint32
 }
 
 type shared struct {
@@ -287,11 +313,17 @@ func (l *link) taken() ([]post, error) {
 			least = -1
 		}
 		switch {
-		case p.kind < postSend || p.kind > postCancel:
+		case p.kind < postSend || p.kind > postCompare:
 			return nil, l.spoiled("operation %d", p.kind)
+		case p.endpoint >= linkEndpoints || p.peerEndpoint >= linkEndpoints:
+			return nil, l.spoiled("endpoints %d and %d", p.endpoint, p.peerEndpoint)
+		case p.kind >= postRegister:
+			if err := l.checked(p); err != nil {
+				return nil, err
+			}
 		case p.peer < least || p.peer >= l.ranks:
 			return nil, l.spoiled("rank %d", p.peer)
-		case p.length > maxMessage || p.flags&postInlined != 0 && p.length > linkInject:
+		case p.length > maxMessage || p.flags&postInlined != 0 && p.length > linkInject || !p.whole():
 			return nil, l.spoiled("a message of %d B", p.length)
 		case (p.tag|p.ignore)>>(mpi.TagBits-1) != 0:
 			return nil, l.spoiled("tag %#x", p.tag|p.ignore)
@@ -299,6 +331,35 @@ func (l *link) taken() ([]post, error) {
 	}
 	l.posted = 0
 	return list, nil
+}
+
+// piece is a part of the memory of an operation.
+type piece struct{ addr, length uint64 }
+
+// list returns the parts of the memory of an operation.
+func (p *post) list() []piece {
+	if p.flags&postVector == 0 {
+		return []piece{{p.addr, p.length}}
+	}
+	return unsafe.Slice((*piece)(unsafe.Pointer(&p.inlined)), p.pieces)
+}
+
+// whole reports whether the parts of the memory have the length of the operation.
+func (p *post) whole() bool {
+	if p.flags&postVector == 0 {
+		return true
+	}
+	if p.flags&postInlined != 0 || uintptr(p.pieces) > linkInject/unsafe.Sizeof(piece{}) {
+		return false
+	}
+	left := p.length
+	for _, part := range p.list() {
+		if part.length > left {
+			return false
+		}
+		left -= part.length
+	}
+	return left == 0
 }
 
 // spoiled is the error of a process that has changed what is the simulator's.

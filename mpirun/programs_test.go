@@ -31,7 +31,7 @@ import (
 // compiled is a program of testdata.
 func compiled(t *testing.T, name string) string {
 	program := filepath.Join(t.TempDir(), name)
-	out, err := exec.Command("mpicc.openmpi", "-O2", "-o", program, filepath.Join("testdata", name+".c")).CombinedOutput()
+	out, err := exec.Command("mpicc.openmpi", "-O2", "-o", program, filepath.Join("testdata", name+".c"), "-lfabric").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return program
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -13,13 +14,40 @@ import (
 const (
 	flagMessage  = 1 << 1
 	flagTagged   = 1 << 3
+	flagRMA      = 1 << 2
+	flagAtomic   = 1 << 4
+	flagRead     = 1 << 8
+	flagWrite    = 1 << 9
 	flagReceive  = 1 << 10
 	flagSend     = 1 << 11
+	flagMulti    = 1 << 16
 	flagRemoteCQ = 1 << 17
+
+	accessRead  = 1 << 12 // also of completions: flagRemoteRead
+	accessWrite = 1 << 13
+
+	flagRemoteRead  = accessRead
+	flagRemoteWrite = accessWrite
 )
 
-// untagged is the tag of messages without one: no tag of TagFormat has its bit.
-const untagged = 1 << 43
+// Tags of messages to endpoints. Untagged messages, and those of endpoints but
+// the first, have bits that no tag has.
+const (
+	untagged    = 1 << 43
+	another     = untagged | 1<<42
+	anotherBits = 36 // of its tags
+)
+
+// tagOf returns the tag that messages to an endpoint have on the network.
+func tagOf(endpoint uint16, tag uint64, flags uint32) uint64 {
+	switch {
+	case flags&postMessage != 0:
+		return untagged | uint64(endpoint)
+	case endpoint > 0:
+		return another | uint64(endpoint)<<anotherBits | tag&(1<<anotherBits-1)
+	}
+	return tag
+}
 
 // Numbers of libfabric for errors.
 const (
@@ -46,6 +74,7 @@ type rank struct {
 	fresh     int // receives under way whose pages were not all there
 	// to each rank: what a message has besides its bytes, by its number
 	said []map[uint32]label
+	one  *onesided // nil: not in use
 }
 
 // flight is an operation of the process.
@@ -56,6 +85,7 @@ type flight struct {
 	absent  bool         // not all pages of the view were there at the last look
 	of      *mpi.Request // nil: it has come, and its claimant has not asked for it
 	claimed bool         // found by a peek, for a receive with the same context
+	filled  uint64       // bytes of earlier messages, of a receive of several
 	status  mpi.Status   // of what has come
 }
 
@@ -63,6 +93,7 @@ type flight struct {
 type label struct {
 	tag, data uint64
 	hasData   bool
+	endpoint  uint16 // of the sender
 }
 
 // program is the program of a rank.
@@ -96,7 +127,7 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 		last = why
 		switch why {
 		case whyFinalize:
-			return nil
+			return k.r.Also(nil, portals.CTNone) // what peers still do here is nobody's concern
 		case whyRegion:
 		case whyRefused:
 			if call := k.arg; call < uint64(len(refusedCalls)) {
@@ -137,7 +168,7 @@ func (k *rank) turned(why why) (idle bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return len(posts) == 0, errors.Join(k.touched(), k.drain(posts))
+	return len(posts) == 0, errors.Join(k.appeared(), k.drain(posts))
 }
 
 // computed charges the rank for what its process has computed.
@@ -161,9 +192,9 @@ func (k *rank) computed(why why) error {
 	return nil
 }
 
-// touched looks for pages of receives under way that the program has touched
+// appeared looks for pages of receives under way that the program has touched
 // meanwhile.
-func (k *rank) touched() error {
+func (k *rank) appeared() error {
 	for i := 0; k.fresh > 0 && i < len(k.flights); i++ {
 		f := &k.flights[i]
 		if !f.absent {
@@ -191,11 +222,16 @@ func (k *rank) look(charged bool) error {
 	return err
 }
 
-// wait waits for a completion.
+// wait waits for a completion, or until a peer has reached for memory of the
+// process.
 func (k *rank) wait() error {
 	for {
 		n, err := k.completed()
 		if n > 0 || err != nil {
+			return err
+		}
+		if is, err := k.touched(); is || err != nil {
+			k.r.Looked()
 			return err
 		}
 		if err := k.r.Step(); err != nil {
@@ -212,10 +248,14 @@ func (k *rank) completed() (int, error) {
 			return n, err
 		}
 		q, err := k.r.Test()
-		if err != nil || q == nil {
+		if err == nil && q == nil && k.happened() {
+			err = k.event()
+		} else if err != nil || q == nil {
 			return n, err
+		} else {
+			err = k.settle(q)
 		}
-		if err := k.settle(q); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -233,9 +273,7 @@ func (k *rank) settle(q *mpi.Request) error {
 		if f.flags&postMessage != 0 {
 			d.flags = flagSend | flagMessage
 		}
-		if f.flags&postQuiet == 0 {
-			k.push(d)
-		}
+		k.finished(&f.post, d)
 		k.end(number)
 		return nil
 	case f.claimed: // the process asks for it later
@@ -248,27 +286,45 @@ func (k *rank) settle(q *mpi.Request) error {
 func (k *rank) deliver(number int) error {
 	f := &k.flights[number]
 	if f.own && f.flags&postDiscard == 0 {
-		if err := k.write(f.addr, f.view.Read()[:f.status.Bytes]); err != nil {
+		if err := k.scatter(&f.post, f.view.Read()[:f.status.Bytes]); err != nil {
 			return err
 		}
 	}
 	d := k.described(f.context, f.status)
-	d.addr = f.addr
+	d.addr = f.addr + f.filled
 	if f.flags&postMessage != 0 {
 		d.flags = d.flags&^flagTagged | flagMessage
 	}
-	if f.flags&postQuiet == 0 {
-		k.push(d)
-	}
 	delete(k.all[f.status.Source].said[k.rank], f.status.Sequence)
+	if f.flags&postMulti != 0 {
+		f.filled += uint64(f.status.Bytes)
+		if left := f.length - f.filled; left >= f.access && left > 0 {
+			k.finished(&f.post, d)
+			return k.refill(number)
+		}
+		d.flags |= flagMulti // the buffer is the process's again
+	}
+	k.finished(&f.post, d)
 	k.end(number)
+	return nil
+}
+
+// refill goes on with a receive of several messages.
+func (k *rank) refill(number int) error {
+	f := &k.flights[number]
+	v := f.view.Slice(int(f.filled), f.view.Len())
+	q, err := k.r.Receive(v, int(f.peer), tagOf(f.endpoint, f.tag, f.flags), f.ignore)
+	if err != nil {
+		return err
+	}
+	q.User, f.of = number, q
 	return nil
 }
 
 // described is the completion of a receive or of a peek.
 func (k *rank) described(context uint64, s mpi.Status) done {
 	said := k.all[s.Source].said[k.rank][s.Sequence]
-	d := done{context: context, flags: flagReceive | flagTagged, length: uint64(s.Bytes), tag: said.tag, data: said.data, source: int32(s.Source)}
+	d := done{context: context, flags: flagReceive | flagTagged, length: uint64(s.Bytes), tag: said.tag, data: said.data, source: int32(s.Source), sourceEndpoint: said.endpoint}
 	if said.hasData {
 		d.flags |= flagRemoteCQ
 	}
@@ -276,28 +332,29 @@ func (k *rank) described(context uint64, s mpi.Status) done {
 }
 
 // drain carries out what the process has posted.
-func (k *rank) drain(posts []post) error {
+func (k *rank) drain(posts []post) (err error) {
 	for i := range posts {
 		p := &posts[i]
 		switch p.kind {
 		case postSend, postReceive:
-			var err error
 			if p.flags&postClaimed != 0 {
 				err = k.claim(p)
 			} else {
-				err = k.start(p, p.flags&postInlined != 0)
-			}
-			if err != nil {
-				return err
+				err = k.start(p, p.flags&(postInlined|postVector) != 0)
 			}
 		case postCancel:
-			if err := k.cancel(p); err != nil {
-				return err
-			}
+			err = k.cancel(p)
 		case postPeek:
-			if err := k.peek(p); err != nil {
-				return err
-			}
+			err = k.peek(p)
+		case postRegister:
+			err = k.register(p)
+		case postForget:
+			err = k.forget(p)
+		default:
+			err = k.launch(p)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -332,21 +389,22 @@ func (k *rank) start(p *post, inlined bool) error {
 	} else {
 		k.flights = append(k.flights, flight{})
 	}
-	tag := p.tag
-	if p.flags&postMessage != 0 {
-		tag |= untagged
-	}
 	k.flights[i] = f
 	var q *mpi.Request
 	if p.kind == postSend {
-		if inlined {
+		switch {
+		case p.flags&postInlined != 0:
 			copy(v.Write(), p.inlined[:p.length])
+		case p.flags&postVector != 0:
+			if err := k.gather(p, v); err != nil {
+				return err
+			}
 		}
 		sequence := k.r.Upcoming(int(p.peer), 0, 0).Sequence
-		k.said[p.peer][sequence] = label{tag: p.tag, data: p.data, hasData: p.hasData != 0}
-		q, err = k.r.Send(v, int(p.peer), tag, p.flags&postDelivered != 0)
+		k.said[p.peer][sequence] = label{tag: p.tag, data: p.data, hasData: p.hasData != 0, endpoint: p.endpoint}
+		q, err = k.r.Send(v, int(p.peer), tagOf(p.peerEndpoint, p.tag, p.flags), p.flags&postDelivered != 0)
 	} else {
-		q, err = k.r.Receive(v, int(p.peer), tag, p.ignore)
+		q, err = k.r.Receive(v, int(p.peer), tagOf(p.endpoint, p.tag, p.flags), p.ignore)
 	}
 	if err != nil {
 		return err
@@ -375,21 +433,27 @@ func (k *rank) claim(p *post) error {
 	return errors.New("a receive of a message that no peek has claimed")
 }
 
-// cancel withdraws the receive with a context, and says whether it did.
+// cancel withdraws the receive with a context, and says whether it did. A quiet
+// one withdraws all receives of an endpoint, which has ended.
 func (k *rank) cancel(p *post) error {
 	k.arg = 0
+	all := p.flags&postQuiet != 0
 	for i := range k.flights {
 		f := &k.flights[i]
-		if f.of == nil || f.kind != postReceive || f.context != p.context {
+		if f.of == nil || f.kind != postReceive || f.endpoint != p.endpoint || !all && f.context != p.context {
 			continue
 		}
 		gone, err := k.r.Cancel(f.of)
 		if gone {
-			k.push(done{context: f.context, flags: flagReceive | flagTagged, err: errCanceled})
+			if !all {
+				k.push(done{context: f.context, flags: flagReceive | flagTagged, err: errCanceled, endpoint: f.endpoint})
+			}
 			k.end(i)
 			k.arg = 1
 		}
-		return err
+		if err != nil || !all {
+			return err
+		}
 	}
 	return nil
 }
@@ -410,24 +474,31 @@ func (k *rank) end(i int) {
 // peek looks for a message, and may claim it: then it is received at once, into
 // a buffer.
 func (k *rank) peek(p *post) error {
-	s, found, err := k.r.Probe(int(p.peer), p.tag, p.ignore)
+	s, found, err := k.r.Probe(int(p.peer), tagOf(p.endpoint, p.tag, p.flags), p.ignore)
 	switch {
 	case err != nil:
 		return err
 	case !found:
 		k.r.Looked()
-		k.push(done{context: p.context, flags: flagReceive | flagTagged, err: errNoMessage})
+		k.push(done{context: p.context, flags: flagReceive | flagTagged, err: errNoMessage, endpoint: p.endpoint})
 		return nil
 	}
 	d := k.described(p.context, s)
+	d.endpoint = p.endpoint
 	k.push(d)
-	if p.flags&postClaim == 0 {
+	if p.flags&(postClaim|postDiscard) == 0 {
 		return nil
 	}
 	own := *p
 	own.kind, own.peer, own.tag, own.ignore, own.length = postReceive, int32(s.Source), d.tag, 0, uint64(s.Bytes)
+	if p.flags&postDiscard != 0 { // the peek's completion is the only one
+		own.flags |= postQuiet
+	}
 	if err := k.start(&own, true); err != nil {
 		return err
+	}
+	if p.flags&postDiscard != 0 {
+		return nil
 	}
 	for i := range k.flights {
 		if f := &k.flights[i]; f.of != nil && f.context == p.context {

@@ -102,13 +102,13 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder, path stri
 		"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", strconv.Itoa(p.MPI.Ranks),
 		// nothing passes the network
 		"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "spinsim",
-		"--mca", "osc", "pt2pt", "--mca", "btl", "self", "--mca", "coll", "^sm,hcoll,han",
+		"--mca", "coll", "^sm,hcoll,han",
 		"--mca", "mpi_add_procs_cutoff", "1000000", // not later, from another thread
 		"--mca", "odls_base_sigkill_timeout", "0", // of ranks that wait for their turn
 		"--mca", "orte_tmpdir_base", folder,
 		"--host", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", filepath.Join(folder, "agent.sh"), "--mca", "plm_rsh_no_tree_spawn", "1",
 		"-x", mark + path, "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
-	}, p.Command...)...)
+	}, append(p.onesided(), p.Command...)...)...)
 	c.Env = append(os.Environ(), mark+path)
 	c.Stdout, c.Stderr = p.Out, &without{p.Err}
 	c.Stdin = nil

@@ -9,7 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINK_VERSION = 2, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
+enum { LINK_VERSION = 3, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
+
+// How many endpoints a process has at a time.
+enum { LINK_ENDPOINTS = 64 };
+
+// The longest vector of an atomic operation, bytes.
+enum { LINK_ATOMIC = 4096 };
 
 // Whose turn it is: a futex.
 enum { TURN_PROCESS, TURN_SIMULATOR };
@@ -37,7 +43,17 @@ enum post_kind {
 	POST_RECEIVE,
 	POST_PEEK,     // look for a message that has come
 	POST_CANCEL,   // the receive with this context
+	POST_REGISTER, // memory: addr and length, key, rights in access
+	POST_FORGET,   // the memory of a key
+	POST_WRITE,    // one-sided: the peer's memory is remote, of a key
+	POST_READ,
+	POST_ATOMIC,   // without a result
+	POST_FETCH,    // the result goes to result
+	POST_COMPARE,  // likewise; compare has the operands
 };
+
+// Rights of registered memory: of libfabric, FI_REMOTE_READ and FI_REMOTE_WRITE.
+enum { ACCESS_READ = 1 << 12, ACCESS_WRITE = 1 << 13 };
 
 enum {
 	POST_INLINED = 1,  // data is in the post
@@ -47,6 +63,11 @@ enum {
 	POST_CLAIMED = 16, // a receive of the message that a peek has claimed
 	POST_DISCARD = 32, // of a claimed message: its data is not wanted
 	POST_MESSAGE = 64, // untagged: a space of its own
+	POST_COUNTED = 128, // a quiet one has a completion, too: for a counter
+	POST_VIRTUAL = 256, // of memory: remote addresses are those of the process
+	POST_SEEN = 512,   // of memory: each access of others has a completion here
+	POST_MULTI = 1024, // a receive of several messages, until less than access bytes are left
+	POST_VECTOR = 2048, // pieces of memory, listed in inlined
 };
 
 enum link_type { TYPE_NONE, TYPE_INT32, TYPE_INT64, TYPE_FLOAT32, TYPE_FLOAT64 };
@@ -60,6 +81,12 @@ struct link_post {
 	uint64_t data; // remote completion data of a send
 	int32_t peer;  // rank; -1: any
 	uint32_t has_data;
+	uint16_t endpoint, peer_endpoint;
+	uint8_t op, type;   // of an atomic operation: of libfabric
+	uint16_t pieces;
+	uint64_t remote, key;
+	uint64_t result, compare; // addresses
+	uint64_t access;
 	uint8_t inlined[LINK_INJECT];
 };
 
@@ -73,6 +100,8 @@ struct link_done {
 	int32_t error; // positive: of libfabric
 	int32_t source;
 	uint64_t over; // bytes of the message that did not fit
+	uint16_t endpoint, source_endpoint;
+	uint32_t quiet; // only for a counter
 };
 
 struct link {
@@ -112,6 +141,9 @@ extern uint32_t link_posted;
 
 // spinsim_heap begins a heap that is the same in each run.
 void spinsim_heap(void);
+
+// spinsim_before says whether memory is on the heap before that.
+int spinsim_before(const void *p);
 
 // the link of this process; NULL: there is none
 extern struct link *spinsim_link;

@@ -10,6 +10,7 @@
 #include "link.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +19,6 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { ROOM = 1 << 16 }; // the environment takes a multiple of it
@@ -33,7 +33,7 @@ static size_t size_of(char **list)
 
 static char *heap; // where it began
 
-__attribute__((constructor)) static void steady(int argc, char **argv, char **env)
+__attribute__((constructor)) static void again(int argc, char **argv, char **env)
 {
 	if (!getenv("SPINSIM_LINK") || !getenv("OMPI_COMM_WORLD_RANK"))
 		return;
@@ -72,6 +72,8 @@ static void drain(size_t size)
 	}
 }
 
+static _Thread_local int ours; // the main thread
+
 static char *heap_end; // nothing below it is freed; NULL: there is no such heap yet
 
 enum { ROUND = 1 << 30, LARGE = 120 << 10 }; // below the size from which chunks are mappings
@@ -108,8 +110,20 @@ static void mappings(void)
 	}
 }
 
+// thread_locals makes this thread have the thread-local variables of a library.
+// They take memory at the first use, which depends on what happened in MPI_Init.
+static int thread_locals(struct dl_phdr_info *info, size_t size, void *unused)
+{
+	(void)unused;
+	extern void *__tls_get_addr(size_t at[2]);
+	if (size >= sizeof *info && info->dlpi_tls_modid && !info->dlpi_tls_data)
+		__tls_get_addr((size_t[]){info->dlpi_tls_modid, 0});
+	return 0;
+}
+
 void spinsim_heap(void)
 {
+	dl_iterate_phdr(thread_locals, NULL);
 	mappings();
 	for (size_t size = LARGE; size > 2048; size -= size / 8)
 		drain(size);
@@ -121,41 +135,42 @@ void spinsim_heap(void)
 	char *now = sbrk(0), *next = (char *)(((uintptr_t)now + ROUND - 1) / ROUND * ROUND);
 	if (sbrk(next - now) == (void *)-1)
 		return;
+	ours = 1;
 	heap_end = next;
 }
 
 extern void __libc_free(void *);
 extern void *__libc_realloc(void *, size_t);
 
-static bool before(void *p) { return heap_end && (char *)p >= heap && (char *)p < heap_end; }
+int spinsim_before(const void *p) { return heap_end && (const char *)p >= heap && (const char *)p < heap_end; }
 
 // A chunk of malloc has its size before it, with a bit that says that it is of
 // the heap of another thread. Small chunks stay with the thread that frees them.
 enum { OTHER_HEAP = 4, LARGEST_KEPT = 1040 };
 
-// elsewhere says whether to free a chunk would change what the main thread gets
-// next, at a time that is not the same in each run: a service thread frees one of
-// the main heap, or the main thread a small one of a service thread's.
-static bool elsewhere(void *p)
+// kept says whether memory is never given back: that of the heap of MPI_Init, and
+// chunks whose end would change what the main thread gets next, at a time that is
+// not the same in each run: a service thread frees one of the main heap, or the
+// main thread a small one of a service thread's.
+static bool kept(const void *p)
 {
 	if (!heap_end || !p)
 		return false;
-	size_t size = ((size_t *)p)[-1];
-	if (syscall(SYS_gettid) == getpid())
-		return (size & OTHER_HEAP) && size < LARGEST_KEPT;
-	return (char *)p >= heap_end && (char *)p < (char *)sbrk(0);
+	size_t size = ((const size_t *)p)[-1];
+	if (ours)
+		return spinsim_before(p) || ((size & OTHER_HEAP) && size < LARGEST_KEPT);
+	return (const char *)p >= heap && (const char *)p < (const char *)sbrk(0);
 }
 
-// Such chunks are kept for ever.
 __attribute__((visibility("default"))) void free(void *p)
 {
-	if (!before(p) && !elsewhere(p))
+	if (!kept(p))
 		__libc_free(p);
 }
 
 __attribute__((visibility("default"))) void *realloc(void *p, size_t size)
 {
-	if (!before(p))
+	if (!kept(p))
 		return __libc_realloc(p, size);
 	size_t had = malloc_usable_size(p);
 	void *q = malloc(size);
