@@ -373,7 +373,7 @@ func errorOf(fail portals.FailType) int32 {
 
 // saw gives the process an access of a peer to its memory.
 func (k *rank) saw(ev *portals.Event) {
-	d := done{flags: flagRMA | flagRemoteWrite, length: ev.MLength, source: -1, endpoint: uint16(ev.MatchBits & endpointMask >> endpointShift), quiet: 1}
+	d := done{flags: flagRMA | flagRemoteWrite, length: ev.MLength, source: -1, tag: ev.MatchBits & (1<<keyBits - 1), endpoint: uint16(ev.MatchBits & endpointMask >> endpointShift), quiet: 1}
 	switch ev.Type {
 	case portals.EventGet:
 		d.flags = flagRMA | flagRemoteRead

@@ -309,18 +309,6 @@ func (k *rank) deliver(number int) error {
 	return nil
 }
 
-// refill goes on with a receive of several messages.
-func (k *rank) refill(number int) error {
-	f := &k.flights[number]
-	v := f.view.Slice(int(f.filled), f.view.Len())
-	q, err := k.r.Receive(v, int(f.peer), tagOf(f.endpoint, f.tag, f.flags), f.ignore)
-	if err != nil {
-		return err
-	}
-	q.User, f.of = number, q
-	return nil
-}
-
 // described is the completion of a receive or of a peek.
 func (k *rank) described(context uint64, s mpi.Status) done {
 	said := k.all[s.Source].said[k.rank][s.Sequence]
@@ -413,51 +401,6 @@ func (k *rank) start(p *post, inlined bool) error {
 	return nil
 }
 
-// claim receives the message that a peek with the same context has found.
-func (k *rank) claim(p *post) error {
-	for i := range k.flights {
-		f := &k.flights[i]
-		if !f.claimed || f.context != p.context {
-			continue
-		}
-		here := f.of == nil
-		f.post, f.claimed = *p, false
-		if f.status.Bytes > int(p.length) && p.flags&postDiscard == 0 {
-			return fmt.Errorf("message of %d B from rank %d is %w of %d B", f.status.Bytes, f.status.Source, mpi.ErrTruncate, p.length)
-		}
-		if here {
-			return k.deliver(i)
-		}
-		return nil // settle does it
-	}
-	return errors.New("a receive of a message that no peek has claimed")
-}
-
-// cancel withdraws the receive with a context, and says whether it did. A quiet
-// one withdraws all receives of an endpoint, which has ended.
-func (k *rank) cancel(p *post) error {
-	k.arg = 0
-	all := p.flags&postQuiet != 0
-	for i := range k.flights {
-		f := &k.flights[i]
-		if f.of == nil || f.kind != postReceive || f.endpoint != p.endpoint || !all && f.context != p.context {
-			continue
-		}
-		gone, err := k.r.Cancel(f.of)
-		if gone {
-			if !all {
-				k.push(done{context: f.context, flags: flagReceive | flagTagged, err: errCanceled, endpoint: f.endpoint})
-			}
-			k.end(i)
-			k.arg = 1
-		}
-		if err != nil || !all {
-			return err
-		}
-	}
-	return nil
-}
-
 // end gives back what an operation has.
 func (k *rank) end(i int) {
 	f := &k.flights[i]
@@ -469,43 +412,6 @@ func (k *rank) end(i int) {
 	}
 	*f = flight{}
 	k.unused = append(k.unused, i)
-}
-
-// peek looks for a message, and may claim it: then it is received at once, into
-// a buffer.
-func (k *rank) peek(p *post) error {
-	s, found, err := k.r.Probe(int(p.peer), tagOf(p.endpoint, p.tag, p.flags), p.ignore)
-	switch {
-	case err != nil:
-		return err
-	case !found:
-		k.r.Looked()
-		k.push(done{context: p.context, flags: flagReceive | flagTagged, err: errNoMessage, endpoint: p.endpoint})
-		return nil
-	}
-	d := k.described(p.context, s)
-	d.endpoint = p.endpoint
-	k.push(d)
-	if p.flags&(postClaim|postDiscard) == 0 {
-		return nil
-	}
-	own := *p
-	own.kind, own.peer, own.tag, own.ignore, own.length = postReceive, int32(s.Source), d.tag, 0, uint64(s.Bytes)
-	if p.flags&postDiscard != 0 { // the peek's completion is the only one
-		own.flags |= postQuiet
-	}
-	if err := k.start(&own, true); err != nil {
-		return err
-	}
-	if p.flags&postDiscard != 0 {
-		return nil
-	}
-	for i := range k.flights {
-		if f := &k.flights[i]; f.of != nil && f.context == p.context {
-			f.claimed, f.status = true, s
-		}
-	}
-	return nil
 }
 
 // take returns a buffer for n bytes.

@@ -357,12 +357,12 @@ static int ep_close(struct fid *fid)
 static struct fi_ops ep_fid_ops = {sizeof ep_fid_ops, ep_close, ep_bind, ep_control, no_open, no_string, no_set};
 
 // number returns a free number of an endpoint. Number 0 is for one with tags,
-// since it has most of them. Others come in turn: a peer may still have the
+// since it has most of them, and without MPI for the first. Others come in turn: a peer may still have the
 // address of one that is closed.
 static int number(bool tags)
 {
 	static int latest;
-	if (tags && !spinsim_endpoints[0])
+	if ((tags || spinsim_alone()) && !spinsim_endpoints[0])
 		return 0;
 	for (int i = 1; i < LINK_ENDPOINTS; i++) {
 		latest = latest % (LINK_ENDPOINTS - 1) + 1;

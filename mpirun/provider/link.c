@@ -168,8 +168,10 @@ uint32_t link_posted;
 struct link_post *link_post(struct link *l)
 {
 	link_posted++;
-	if (l->posted == LINK_POSTS)
+	if (l->posted == LINK_POSTS) {
+		spinsim_started();
 		link_yield(l, WHY_FULL, 0);
+	}
 	struct link_post *p = &l->posts[l->posted++];
 	memset(p, 0, offsetof(struct link_post, inlined));
 	return p;

@@ -139,11 +139,20 @@ void link_yield(struct link *l, enum link_why why, uint64_t arg);
 struct link_post *link_post(struct link *l);
 extern uint32_t link_posted;
 
+// spinsim_alone is whether this process is no MPI program.
+int spinsim_alone(void);
+
+// spinsim_started begins virtual time, for a process without MPI.
+void spinsim_started(void);
+
 // spinsim_heap begins a heap that is the same in each run.
 void spinsim_heap(void);
 
 // spinsim_before says whether memory is on the heap before that.
 int spinsim_before(const void *p);
+
+// spinsim_inside is whether this thread's time is virtual.
+int spinsim_inside(void);
 
 // the link of this process; NULL: there is none
 extern struct link *spinsim_link;

@@ -3,43 +3,51 @@
 
 struct region {
 	struct fid_mr fid;
+	struct counter *counter; // of accesses of others
+	bool events;
 };
 
-// keys of registered memory. Those that the provider chooses are never used again.
+// Keys that the provider chooses are never used again.
 static uint64_t next_key = 1;
 
-static uint64_t *keys; // in use
-static size_t keys_count, keys_room;
+static struct region **regions;
+static size_t regions_count, regions_room;
 
-static bool key_used(uint64_t key)
+static struct region *region_of(uint64_t key)
 {
-	for (size_t i = 0; i < keys_count; i++)
-		if (keys[i] == key)
-			return true;
-	return false;
+	for (size_t i = 0; i < regions_count; i++)
+		if (regions[i]->fid.key == key)
+			return regions[i];
+	return NULL;
 }
 
-static void key_free(uint64_t key)
+static void region_remove(struct region *m)
 {
-	for (size_t i = 0; i < keys_count; i++)
-		if (keys[i] == key) {
-			keys[i] = keys[--keys_count];
+	for (size_t i = 0; i < regions_count; i++)
+		if (regions[i] == m) {
+			regions[i] = regions[--regions_count];
 			return;
 		}
 }
 
-static int key_add(uint64_t key)
+static int region_add(struct region *m)
 {
-	if (keys_count == keys_room) {
-		size_t room = keys_room ? 2 * keys_room : 64;
-		uint64_t *more = realloc(keys, room * sizeof *more);
+	if (regions_count == regions_room) {
+		size_t room = regions_room ? 2 * regions_room : 64;
+		struct region **more = realloc(regions, room * sizeof *more);
 		if (!more)
 			return -FI_ENOMEM;
-		keys = more;
-		keys_room = room;
+		regions = more;
+		regions_room = room;
 	}
-	keys[keys_count++] = key;
+	regions[regions_count++] = m;
 	return 0;
+}
+
+struct counter *counter_of(uint64_t key)
+{
+	struct region *m = region_of(key);
+	return m ? m->counter : NULL;
 }
 
 static int mr_close(struct fid *fid)
@@ -52,12 +60,20 @@ static int mr_close(struct fid *fid)
 		if (spinsim_link->state == LINK_RUNNING)
 			link_yield(spinsim_link, WHY_FULL, 0); // the memory may be gone after this call
 	}
-	key_free(m->fid.key);
+	region_remove(m);
 	free(m);
 	return 0;
 }
 
-static int mr_bind(struct fid *fid, struct fid *other, uint64_t flags) { return other->fclass == FI_CLASS_EP ? 0 : -FI_ENOSYS; }
+static int mr_bind(struct fid *fid, struct fid *other, uint64_t flags)
+{
+	struct region *m = (struct region *)fid;
+	if (other->fclass == FI_CLASS_CNTR && m->events)
+		m->counter = (struct counter *)other;
+	else if (other->fclass != FI_CLASS_EP)
+		return -FI_ENOSYS;
+	return 0;
+}
 static int mr_control(struct fid *fid, int command, void *arg) { return command == FI_ENABLE ? 0 : -FI_ENOSYS; }
 
 static struct fi_ops mr_fid_ops = {sizeof mr_fid_ops, mr_close, mr_bind, mr_control, no_open, no_string, no_set};
@@ -73,15 +89,16 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *a, uint64_t flag
 	uint64_t key = own ? next_key : a->requested_key;
 	if (key >> 32)
 		return -FI_EKEYREJECTED;
-	if (key_used(key))
+	if (region_of(key))
 		return -FI_ENOKEY;
 	struct region *m = calloc(1, sizeof *m);
-	int error = m ? key_add(key) : -FI_ENOMEM;
+	int error = m ? region_add(m) : -FI_ENOMEM;
 	if (error) {
 		free(m);
 		return error;
 	}
 	next_key += own;
+	m->events = d->events;
 	m->fid = (struct fid_mr){.fid = {FI_CLASS_MR, a->context, &mr_fid_ops}, .mem_desc = m, .key = key};
 	struct link_post *p = link_post(spinsim_link);
 	p->kind = POST_REGISTER;

@@ -15,14 +15,14 @@
 
 extern int spinsim_looking;
 
-#pragma GCC visibility push(default) // what this file defines stands before the system's
-
-// inside is whether this thread's time is virtual.
-static bool inside(void)
+// spinsim_inside is whether this thread's time is virtual.
+int spinsim_inside(void)
 {
 	struct link *l = spinsim_link;
 	return l && l->state == LINK_RUNNING && syscall(SYS_gettid) == l->pid;
 }
+
+#pragma GCC visibility push(default) // what this file defines stands before the system's
 
 static uint64_t virtual_now(void)
 {
@@ -39,7 +39,7 @@ static uint64_t zero_of(clockid_t id) { return id == CLOCK_REALTIME || id == CLO
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
-	if (!inside())
+	if (!spinsim_inside())
 		return (int)syscall(SYS_clock_gettime, id, t);
 	uint64_t now = virtual_now();
 	*t = (struct timespec){(time_t)(zero_of(id) + now / 1000000000000u), (long)(now % 1000000000000u / 1000)};
@@ -48,7 +48,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 
 int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
-	if (!inside())
+	if (!spinsim_inside())
 		return (int)syscall(SYS_gettimeofday, t, zone);
 	uint64_t now = virtual_now();
 	*t = (struct timeval){(time_t)(REAL_ZERO + now / 1000000000000u), (suseconds_t)(now % 1000000000000u / 1000000)};
@@ -59,7 +59,7 @@ int gettimeofday(struct timeval *restrict t, void *restrict zone)
 int getrusage(__rusage_who_t who, struct rusage *r)
 {
 	int e = (int)syscall(SYS_getrusage, who, r);
-	if (e == 0 && inside() && who != RUSAGE_CHILDREN) {
+	if (e == 0 && spinsim_inside() && who != RUSAGE_CHILDREN) {
 		uint64_t now = virtual_now();
 		r->ru_utime = (struct timeval){(time_t)(now / 1000000000000u), (suseconds_t)(now % 1000000000000u / 1000000)};
 		r->ru_stime = (struct timeval){0, 0};
@@ -85,7 +85,7 @@ time_t time(time_t *out)
 
 int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struct timespec *left)
 {
-	if (!inside())
+	if (!spinsim_inside())
 		return syscall(SYS_clock_nanosleep, id, flags, t, left) == 0 ? 0 : errno;
 	uint64_t d = (uint64_t)t->tv_sec * 1000000000000u + (uint64_t)t->tv_nsec * 1000u, now = 0;
 	if (flags & TIMER_ABSTIME)
@@ -140,9 +140,17 @@ static void begun(void)
 
 // spinsim_started begins virtual time for a process without MPI, when it has an
 // endpoint. It ends with the process.
+int spinsim_alone(void)
+{
+	static int is = -1;
+	if (is < 0)
+		is = !dlsym(RTLD_NEXT, "MPI_Init");
+	return is;
+}
+
 void spinsim_started(void)
 {
-	if (dlsym(RTLD_NEXT, "MPI_Init") || getpid() != spinsim_link->pid)
+	if (!spinsim_alone() || getpid() != spinsim_link->pid)
 		return;
 	begun();
 }
@@ -151,7 +159,7 @@ static void ends(void);
 
 __attribute__((destructor)) static void left(void)
 {
-	if (spinsim_link && spinsim_link->pid == getpid() && !dlsym(RTLD_NEXT, "MPI_Init")) {
+	if (spinsim_link && spinsim_link->pid == getpid() && spinsim_alone()) {
 		begun();
 		ends();
 	}
@@ -291,7 +299,7 @@ int MPI_Allreduce(const void *send, void *receive, int count, void *type, void *
 {
 	REAL(MPI_Allreduce);
 	struct link *l = spinsim_link;
-	if (l && l->reduces && inside() && count > 0 && all(comm)) {
+	if (l && l->reduces && spinsim_inside() && count > 0 && all(comm)) {
 		l->reduction.send = send == (void *)1 ? 0 : (uint64_t)send; // MPI_IN_PLACE
 		l->reduction.receive = (uint64_t)receive;
 		l->reduction.count = (uint64_t)count;

@@ -3,6 +3,7 @@
 #include "provider.h"
 
 #include <rdma/providers/fi_prov.h>
+#include <stdio.h>
 
 #define NAME "spinsim"
 #define SENDS (FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
@@ -10,7 +11,7 @@
 #define CAPS (SENDS | RECEIVES | FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define ORDER FI_ORDER_SAS
 #define OP_FLAGS (FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
-#define MR_MODE (FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED)
+#define MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
 
 static int closed(struct fid *fid)
 {
@@ -77,7 +78,8 @@ static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, voi
 	return 0;
 }
 
-// What the provider offers. The memory is libfabric's to free, piece by piece.
+// What the provider offers. The name of a node is that of a rank, such as rank0,
+// and means its first endpoint. The memory is libfabric's to free, piece by piece.
 
 static bool suits(const struct fi_info *h)
 {
@@ -128,6 +130,12 @@ static int getinfo(uint32_t version, const char *node, const char *service, uint
 	struct fi_info *i;
 	if (!suits(h) || !link_open())
 		return -FI_ENODATA;
+	int there = spinsim_link->rank;
+	char more;
+	if (node && (sscanf(node, "rank%d%c", &there, &more) != 1 || there < 0 || there >= spinsim_link->ranks))
+		return -FI_ENODATA;
+	if (node && (flags & FI_SOURCE) && there != spinsim_link->rank)
+		return -FI_ENODATA;
 	if (!NEW(i))
 		return -FI_ENOMEM;
 	struct address *a;
@@ -138,6 +146,13 @@ static int getinfo(uint32_t version, const char *node, const char *service, uint
 	a->rank = spinsim_link->rank;
 	i->src_addr = a;
 	i->src_addrlen = sizeof *a;
+	if (node && !(flags & FI_SOURCE)) {
+		if (!NEW(a))
+			return -FI_ENOMEM;
+		a->rank = there;
+		i->dest_addr = a;
+		i->dest_addrlen = sizeof *a;
+	}
 	*i->tx_attr = (struct fi_tx_attr){
 		.caps = i->caps & SENDS, .op_flags = h && h->tx_attr ? h->tx_attr->op_flags : 0, .msg_order = ORDER,
 		.inject_size = LINK_INJECT, .size = LINK_POSTS, .iov_limit = IOV_LIMIT, .rma_iov_limit = 1,

@@ -108,6 +108,9 @@ bool target(struct vector *v, fi_addr_t addr, struct address *out);
 // source is the address of an endpoint in a vector.
 fi_addr_t source(struct vector *v, struct address a);
 
+// counter_of returns the counter of accesses to the memory of a key; NULL: it has none.
+struct counter *counter_of(uint64_t key);
+
 // begin returns a post of an endpoint, complete but for what to do.
 struct link_post *begin(struct endpoint *e, uint32_t kind, void *context);
 
@@ -124,9 +127,6 @@ uint64_t steady(const struct iovec *iov, size_t count, uint64_t flags);
 
 // fits says whether vectors are few and short enough.
 ssize_t fits(const struct iovec *iov, size_t count, uint64_t flags);
-
-// spinsim_started begins virtual time, for a process without MPI.
-void spinsim_started(void);
 
 extern struct fi_ops_msg msg_ops;
 extern struct fi_ops_tagged tagged_ops;

@@ -50,6 +50,8 @@ static void pump(void)
 			c->errors++;
 		else if (c)
 			c->value++;
+		if (kind >= COUNT_REMOTE_READ && (c = counter_of(d->tag)))
+			c->value++;
 		bool receives = kind == COUNT_RECV || kind >= COUNT_REMOTE_READ;
 		struct queue *q = receives ? e->receives : e->sends;
 		if (q && (d->error || !d->quiet))
@@ -161,13 +163,21 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 }
 
 // waited waits for the next completion of the process, and returns false when the
-// time limit, in virtual time, has passed, or there is nothing to wait for.
-static bool waited(int timeout, uint64_t end)
+// time limit, in virtual time, has passed, or there is nothing to wait for. With a
+// time limit it looks again and again, and after LOOKS looks less and less often.
+static bool waited(int timeout, uint64_t end, int *looks)
 {
+	enum { LOOKS = 1000, DOUBLED = 20 };
 	struct link *l = spinsim_link;
 	if (l->state != LINK_RUNNING || (timeout >= 0 && l->now >= end))
 		return false;
-	link_yield(l, timeout < 0 ? WHY_WAIT : WHY_LOOK, 0);
+	int more = ++*looks - LOOKS;
+	if (timeout < 0)
+		link_yield(l, WHY_WAIT, 0);
+	else if (more <= 0)
+		link_yield(l, WHY_LOOK, 0);
+	else
+		link_yield(l, WHY_SLEEP, (uint64_t)1000 << (more < DOUBLED ? more : DOUBLED)); // to 1 ms
 	return true;
 }
 
@@ -178,13 +188,14 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 {
 	struct queue *q = (struct queue *)fid;
 	uint64_t end = end_of(timeout);
+	int looks = 0;
 	do {
 		if (q->has_failed)
 			return -FI_EAVAIL;
 		ssize_t n = taken(q, buf, count, from);
 		if (n != 0)
 			return n;
-	} while (waited(timeout, end));
+	} while (waited(timeout, end, &looks));
 	return -FI_EAGAIN;
 }
 
@@ -288,13 +299,14 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct counter *c = (struct counter *)fid;
 	uint64_t end = end_of(timeout), errors = c->errors;
+	int looks = 0;
 	do {
 		pump();
 		if (c->value >= threshold)
 			return 0;
 		if (c->errors != errors)
 			return -FI_EAVAIL;
-	} while (waited(timeout, end));
+	} while (waited(timeout, end, &looks));
 	return -FI_ETIMEDOUT;
 }
 

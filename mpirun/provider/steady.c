@@ -39,7 +39,8 @@ __attribute__((constructor)) static void again(int argc, char **argv, char **env
 		return;
 	heap = sbrk(0);
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); // a large page makes its neighbours present, or not, as the system has room
-	if (getenv("SPINSIM_ROOM") || personality(ADDR_NO_RANDOMIZE) < 0)
+	int now = personality(0xffffffff); // bash has a getenv of its own, which finds nothing yet
+	if (getenv("SPINSIM_ROOM") || now < 0 || (now & ADDR_NO_RANDOMIZE) || personality(ADDR_NO_RANDOMIZE) < 0)
 		return;
 	static char room[ROOM + 16] = "SPINSIM_ROOM=";
 	size_t used = size_of(env) + size_of(argv) + strlen(room) + 1;

@@ -69,7 +69,7 @@ static uint64_t registered(void *at, size_t n, uint64_t access, struct fid_mr **
 	return fi_mr_key(*mr);
 }
 
-static void opened(void)
+static void opened(int basic)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 	struct fid_fabric *fabric;
@@ -79,10 +79,10 @@ static void opened(void)
 	size_t n = MOST;
 	hints->caps = FI_RMA | FI_ATOMIC | FI_MSG;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+	hints->domain_attr->mr_mode = basic ? FI_MR_BASIC : FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
 	hints->fabric_attr->prov_name = strdup("spinsim");
 	OK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
-	IS(info->caps & FI_REMOTE_WRITE && info->domain_attr->mr_mode & FI_MR_PROV_KEY);
+	IS(info->caps & FI_REMOTE_WRITE && info->domain_attr->mr_mode == (basic ? FI_MR_BASIC : FI_MR_PROV_KEY | FI_MR_ALLOCATED));
 	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
 	OK(fi_domain(fabric, info, &domain, NULL));
 	OK(fi_endpoint(domain, info, &ep, NULL));
@@ -100,7 +100,7 @@ static void opened(void)
 	memset(memory, 0, BYTES);
 	memset(local, 0, BYTES);
 	OK(fi_getname(&ep->fid, own.name, &n));
-	own.at = (uint64_t)memory;
+	own.at = basic ? (uint64_t)memory : 0; // remote addresses are offsets, if they may
 	own.read_only = registered(memory, BYTES, FI_REMOTE_READ, &mr);
 	own.write_only = registered(memory, BYTES, FI_REMOTE_WRITE, &mr);
 	own.gone = registered(memory, BYTES, FI_REMOTE_WRITE | FI_REMOTE_READ, &mr);
@@ -207,7 +207,7 @@ static void wrong(void)
 	refused(local, FI_EKEYREJECTED, __LINE__);
 	OK(fi_read(ep, local, BYTES, NULL, peer, other.at + 1, key, local));
 	refused(local, FI_EKEYREJECTED, __LINE__);
-	OK(fi_read(ep, local, 8, NULL, peer, 0, key, local));
+	OK(fi_read(ep, local, 8, NULL, peer, other.at ? 0 : BYTES, key, local));
 	refused(local, FI_EKEYREJECTED, __LINE__);
 	OK(fi_write(ep, local, 8, NULL, peer, other.at, other.read_only, local));
 	refused(local, FI_EACCES, __LINE__);
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	next = (rank + 1) % ranks;
 	before = (rank + ranks - 1) % ranks;
-	opened();
+	opened(argc > 1);
 	moves();
 	atomics();
 	wrong();
