@@ -46,7 +46,7 @@ func (p *post) legal() bool {
 }
 
 // combine posts the parts of an atomic operation. Each element is atomic.
-func (k *rank) combine(o *onesided, n int) error {
+func (o *onesided) combine(n int) error {
 	a := o.list[n]
 	t, limits := datatypes[a.kindOf], o.ni.Objects().Limits()
 	most := limits.MaxFetchAtomicSize
@@ -60,20 +60,20 @@ func (k *rank) combine(o *onesided, n int) error {
 	if most -= most % size; most == 0 {
 		return fmt.Errorf("an atomic operation on elements of %d B, the interface has them up to %d B", size, limits.MaxFetchAtomicSize)
 	}
-	result, err := k.results(o, n)
+	result, err := o.results(n)
 	if err != nil {
 		return err
 	}
 	var operands []byte
 	if a.kind == postCompare {
 		operands = make([]byte, a.length)
-		if err := k.read(a.compare, operands); err != nil {
+		if err := o.k.read(a.compare, operands); err != nil {
 			return err
 		}
 	}
 	for at := uint64(0); at < a.length; at += most {
 		o.list[n].left++
-		if err := k.part(o, n, result, at, min(most, a.length-at), operands); err != nil {
+		if err := o.part(n, result, at, min(most, a.length-at), operands); err != nil {
 			return err
 		}
 	}
@@ -81,22 +81,22 @@ func (k *rank) combine(o *onesided, n int) error {
 }
 
 // results returns the memory for the result of an atomic operation.
-func (k *rank) results(o *onesided, n int) (runtime.View, error) {
+func (o *onesided) results(n int) (runtime.View, error) {
 	a := &o.list[n]
 	if a.kind == postAtomic {
 		return o.fetched, nil
 	}
-	v, err := k.memory.view(a.result, a.length)
+	v, err := o.k.memory.view(a.result, a.length)
 	if err == nil {
-		_, err = k.memory.sync(v, true)
+		_, err = o.k.memory.sync(v, true)
 	}
 	return v, err
 }
 
 // part posts a part of an atomic operation.
-func (k *rank) part(o *onesided, n int, result runtime.View, at, length uint64, operands []byte) error {
+func (o *onesided) part(n int, result runtime.View, at, length uint64, operands []byte) error {
 	a := &o.list[n]
-	bits, offset := k.where(a)
+	bits, offset := o.where(a)
 	target, t, user := portals.RankID(uint32(a.peer)), datatypes[a.kindOf], uint64(n)
 	switch {
 	case a.op == opRead:

@@ -48,6 +48,7 @@ func (p *Program) onesided() []string {
 
 // onesided is what a rank has for one-sided operations.
 type onesided struct {
+	k       *rank
 	ni      *runtime.NI
 	eq, ct  portals.Handle
 	md      portals.Handle // of all memory
@@ -102,7 +103,7 @@ func (k *rank) aside() (*onesided, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, objects := &onesided{ni: ni, regions: make(map[uint64]*region)}, ni.Objects()
+	o, objects := &onesided{k: k, ni: ni, regions: make(map[uint64]*region)}, ni.Objects()
 	if o.eq, err = objects.EQAlloc(1 << 20); err != nil {
 		return nil, err
 	}
@@ -220,14 +221,14 @@ func (k *rank) launch(p *post) error {
 		}
 	}
 	if p.kind >= postAtomic {
-		err = k.combine(o, n)
+		err = o.combine(n)
 	} else {
-		err = k.move(o, n)
+		err = o.move(n)
 	}
 	if err != nil {
 		return err
 	}
-	return k.answered(o, n)
+	return o.answered(n)
 }
 
 // local returns the memory of the process for an access: its own, or a buffer.
@@ -276,21 +277,21 @@ func (k *rank) scatter(p *post, b []byte) error {
 }
 
 // where returns what match bits and offset reach the memory of an access.
-func (k *rank) where(a *access) (bits, offset uint64) {
+func (o *onesided) where(a *access) (bits, offset uint64) {
 	bits = a.key | uint64(a.peerEndpoint)<<endpointShift
 	if a.hasData != 0 {
 		bits |= seenBit
 	}
-	if o := k.all[a.peer].one; o != nil && o.regions[a.key] != nil {
-		return bits, a.remote - o.regions[a.key].base
+	if there := o.k.all[a.peer].one; there != nil && there.regions[a.key] != nil {
+		return bits, a.remote - there.regions[a.key].base
 	}
 	return bits, a.remote // nobody has the key: the target drops the access
 }
 
 // move posts the puts, or gets, of an access.
-func (k *rank) move(o *onesided, n int) error {
+func (o *onesided) move(n int) error {
 	a, most := o.list[n], o.ni.Objects().Limits().MaxMsgSize
-	bits, offset := k.where(&a)
+	bits, offset := o.where(&a)
 	for at := uint64(0); ; at += most {
 		part := min(most, a.length-at)
 		if at > 0 && part == 0 {
@@ -351,9 +352,9 @@ func (k *rank) event() error {
 		if a := &o.list[ev.UserPtr]; ev.Fail != portals.NIOK {
 			a.err = errorOf(ev.Fail)
 		}
-		return k.answered(o, int(ev.UserPtr))
+		return o.answered(int(ev.UserPtr))
 	case portals.EventPut, portals.EventAtomic, portals.EventGet, portals.EventFetchAtomic:
-		k.saw(&ev)
+		o.saw(&ev)
 		return nil
 	}
 	return fmt.Errorf("event %v of a one-sided operation, which nothing here asks for", ev.Type)
@@ -372,7 +373,7 @@ func errorOf(fail portals.FailType) int32 {
 }
 
 // saw gives the process an access of a peer to its memory.
-func (k *rank) saw(ev *portals.Event) {
+func (o *onesided) saw(ev *portals.Event) {
 	d := done{flags: flagRMA | flagRemoteWrite, length: ev.MLength, source: -1, tag: ev.MatchBits & (1<<keyBits - 1), endpoint: uint16(ev.MatchBits & endpointMask >> endpointShift), quiet: 1}
 	switch ev.Type {
 	case portals.EventGet:
@@ -386,17 +387,17 @@ func (k *rank) saw(ev *portals.Event) {
 	if ev.MatchBits&seenBit != 0 {
 		d.flags, d.data, d.quiet = d.flags|flagRemoteCQ, ev.HdrData, 0
 	}
-	k.push(d)
+	o.k.push(d)
 }
 
 // answered counts the answer to a part of an access, and ends it with the last.
-func (k *rank) answered(o *onesided, n int) error {
+func (o *onesided) answered(n int) error {
 	a := &o.list[n]
 	if a.left--; a.left > 0 {
 		return nil
 	}
 	if a.err == 0 && a.kind == postRead && a.flags&postVector != 0 {
-		if err := k.scatter(&a.post, a.view.Read()); err != nil {
+		if err := o.k.scatter(&a.post, a.view.Read()); err != nil {
 			return err
 		}
 	}
@@ -409,9 +410,9 @@ func (k *rank) answered(o *onesided, n int) error {
 	case postFetch, postCompare:
 		d.flags = flagRead | flagAtomic
 	}
-	k.finished(&a.post, d)
+	o.k.finished(&a.post, d)
 	for _, v := range a.own {
-		k.give(v)
+		o.k.give(v)
 	}
 	o.list[n] = access{}
 	o.unused = append(o.unused, n)

@@ -75,6 +75,8 @@ type rank struct {
 	// to each rank: what a message has besides its bytes, by its number
 	said []map[uint32]label
 	one  *onesided // nil: not in use
+	// receives of several messages that wait until earlier ones are full
+	later []post
 }
 
 // flight is an operation of the process.
@@ -305,7 +307,11 @@ func (k *rank) deliver(number int) error {
 		d.flags |= flagMulti // the buffer is the process's again
 	}
 	k.finished(&f.post, d)
+	several, endpoint := f.flags&postMulti != 0, f.endpoint
 	k.end(number)
+	if several {
+		return k.emptied(endpoint)
+	}
 	return nil
 }
 
@@ -325,9 +331,12 @@ func (k *rank) drain(posts []post) (err error) {
 		p := &posts[i]
 		switch p.kind {
 		case postSend, postReceive:
-			if p.flags&postClaimed != 0 {
+			switch {
+			case p.flags&postClaimed != 0:
 				err = k.claim(p)
-			} else {
+			case p.flags&postMulti != 0:
+				err = k.several(p)
+			default:
 				err = k.start(p, p.flags&(postInlined|postVector) != 0)
 			}
 		case postCancel:

@@ -3,6 +3,7 @@ package mpirun
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/mpi"
 )
@@ -72,6 +73,13 @@ func (k *rank) claim(p *post) error {
 func (k *rank) cancel(p *post) error {
 	k.arg = 0
 	all := p.flags&postQuiet != 0
+	n := len(k.later)
+	k.later = slices.DeleteFunc(k.later, func(f post) bool { return f.endpoint == p.endpoint && (all || f.context == p.context) })
+	if len(k.later) < n && !all {
+		k.push(done{context: p.context, flags: flagReceive | flagMessage, err: errCanceled, endpoint: p.endpoint})
+		k.arg = 1
+		return nil
+	}
 	for i := range k.flights {
 		f := &k.flights[i]
 		if f.of == nil || f.kind != postReceive || f.endpoint != p.endpoint || !all && f.context != p.context {
@@ -90,6 +98,29 @@ func (k *rank) cancel(p *post) error {
 		}
 	}
 	return nil
+}
+
+// several starts a receive of several messages, behind those of its endpoint that
+// still have room: one buffer is full before the next one begins.
+func (k *rank) several(p *post) error {
+	for i := range k.flights {
+		if f := &k.flights[i]; f.of != nil && f.kind == postReceive && f.flags&postMulti != 0 && f.endpoint == p.endpoint {
+			k.later = append(k.later, *p)
+			return nil
+		}
+	}
+	return k.start(p, false)
+}
+
+// emptied starts the next receive of several messages of an endpoint, if any.
+func (k *rank) emptied(endpoint uint16) error {
+	i := slices.IndexFunc(k.later, func(p post) bool { return p.endpoint == endpoint })
+	if i < 0 {
+		return nil
+	}
+	p := k.later[i]
+	k.later = slices.Delete(k.later, i, i+1)
+	return k.start(&p, false)
 }
 
 // refill goes on with a receive of several messages.

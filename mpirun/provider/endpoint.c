@@ -100,7 +100,7 @@ static ssize_t post_receive(struct fid_ep *fid, const struct message *m, uint32_
 	struct address a = {-1, 0};
 	if (!e->enabled)
 		return -FI_EOPBADSTATE;
-	if (m->peer != FI_ADDR_UNSPEC && !target(e->vector, m->peer, &a))
+	if (e->directed && m->peer != FI_ADDR_UNSPEC && !target(e->vector, m->peer, &a))
 		return -FI_EINVAL;
 	ssize_t error = fits(m->iov, m->count, 0);
 	if (error)
@@ -384,6 +384,7 @@ int ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out
 	e->number = (uint16_t)n;
 	e->tags = n ? TAG_OTHERS : TAG_FORMAT;
 	e->multi_least = 64;
+	e->directed = info->caps & FI_DIRECTED_RECV;
 	e->send_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	e->receive_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	e->fid = (struct fid_ep){.fid = {FI_CLASS_EP, context, &ep_fid_ops}, .ops = &ep_ops, .cm = &cm_ops, .msg = &msg_ops, .rma = &rma_ops, .tagged = &tagged_ops, .atomic = &atomic_ops};

@@ -84,6 +84,7 @@ struct endpoint {
 	uint64_t tags;      // bits
 	size_t multi_least; // FI_OPT_MIN_MULTI_RECV
 	bool enabled;
+	bool directed; // receives name their sources
 };
 
 extern struct endpoint *spinsim_endpoints[LINK_ENDPOINTS];
