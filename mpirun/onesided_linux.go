@@ -58,6 +58,7 @@ type onesided struct {
 	list    []access
 	unused  []int
 	fetched runtime.View // results that nobody wants
+	all     int64        // accesses so far
 }
 
 // region is registered memory.
@@ -213,6 +214,7 @@ func (k *rank) launch(p *post) error {
 	} else {
 		o.list = append(o.list, access{})
 	}
+	o.all++
 	o.list[n] = access{post: *p, left: 1} // the operation itself, until all its parts are posted
 	a := &o.list[n]
 	if p.kind != postFetch || p.op != opRead {

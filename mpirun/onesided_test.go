@@ -21,6 +21,9 @@ func TestOnesided(t *testing.T) {
 			for _, ranks := range []int{1, 2, 4} {
 				first, out, err := try(t, device, transport, ranks, program...)
 				require.NoError(t, err, "%s of %d ranks on %s: %s", command, ranks, device, out)
+				if name == "onesided" {
+					require.Positive(t, first.Onesided)
+				}
 				for range 2 {
 					again, _, err := try(t, device, transport, ranks, program...)
 					require.NoError(t, err)

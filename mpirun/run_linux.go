@@ -75,7 +75,7 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	if err := p.leave(ctx, links, ended, kill, path); err != nil {
 		return result, fmt.Errorf("mpirun: %w", err)
 	}
-	if p.MPI.Ranks > 1 && result.Stats.Sent == 0 {
+	if p.MPI.Ranks > 1 && result.Stats.Sent+result.Onesided+result.Reduced == 0 {
 		return result, errors.New("mpirun: no message went over the network: nothing was measured")
 	}
 	return result, nil
@@ -211,6 +211,9 @@ func (p *Program) simulate(ctx context.Context, links []*link, fail func(error))
 			result.Pages += k.memory.pages
 			result.Absent += k.memory.absent
 			result.Reduced += int64(k.reduced)
+			if k.one != nil {
+				result.Onesided += k.one.all
+			}
 			result.Refused += int64(k.refused)
 			return err
 		}); err != nil {

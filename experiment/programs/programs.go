@@ -52,6 +52,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: timeColumn, Unit: "us", Kind: report.Duration, Help: "virtual time from the end of MPI_Init, of the last rank, to the last beginning of MPI_Finalize; computing takes what --compute says"},
 			{Name: "messages", Kind: report.Count, Help: "messages of all ranks, those of collective operations included"},
 			{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "bytes of the messages"},
+			{Name: "onesided", Kind: report.Count, Help: "puts, gets and atomic operations of all ranks"},
 			{Name: "late", Kind: report.Count, Help: "messages that arrived before their receive"},
 			{Name: "offloaded", Kind: report.Count, Help: "calls of MPI_Allreduce in the NICs, of all ranks"},
 			{Name: "refused", Kind: report.Count, Help: "those that the modules in the NICs did not take, for their type or operation: the host did them"},
@@ -130,6 +131,7 @@ func run(ctx context.Context, p *experiment.Point, command []string, out, errs i
 	values := experiment.ClusterValues(&r.Nodes)
 	values[timeColumn], values["messages"], values["sent"] = r.Took, int(r.Stats.Sent), int(r.Stats.SentBytes)
 	values["offloaded"], values["refused"] = int(r.Reduced), int(r.Refused)
+	values["onesided"] = int(r.Onesided)
 	values["late"], values["faults"], values["fresh"] = int(r.Stats.Unexpected), int(r.Faults), nil
 	if program.Absent && r.Pages > 0 {
 		values["fresh"] = float64(r.Absent) / float64(r.Pages)
