@@ -213,7 +213,7 @@ func (r *hostileRun) check() {
 	at := strings.LastIndex(errs, "spinsim: ")
 	limited := strings.Contains(errs, "incomplete: ")
 	due := r.did.Add(hostileSoon)
-	if limited {
+	if limited || r.deed == "flood" { // whose 20,000 messages are simulated first
 		due = r.began.Add(hostileLimit + hostileSoon)
 	}
 	switch {
