@@ -138,8 +138,8 @@ static void begun(void)
 	link_yield(spinsim_link, WHY_INIT, 0);
 }
 
-// spinsim_started begins virtual time for a process without MPI, when it has an
-// endpoint. It ends with the process.
+// spinsim_alone is whether the process has no MPI. spinsim_started begins virtual
+// time for such a process, when it has an endpoint. It ends with the process.
 int spinsim_alone(void)
 {
 	static int is = -1;

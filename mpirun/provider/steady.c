@@ -145,9 +145,10 @@ extern void *__libc_realloc(void *, size_t);
 
 int spinsim_before(const void *p) { return heap_end && (const char *)p >= heap && (const char *)p < heap_end; }
 
-// A chunk of malloc has its size before it, with a bit that says that it is of
-// the heap of another thread. Small chunks stay with the thread that frees them.
-enum { OTHER_HEAP = 4, LARGEST_KEPT = 1040 };
+// A chunk of malloc has its size before it, with bits that say that it is a mapping
+// of its own, or of the heap of another thread. Small chunks stay with the thread
+// that frees them.
+enum { OWN_MAPPING = 2, OTHER_HEAP = 4, LARGEST_KEPT = 1040 };
 
 // kept says whether memory is never given back: that of the heap of MPI_Init, and
 // chunks whose end would change what the main thread gets next, at a time that is
@@ -163,9 +164,13 @@ static bool kept(const void *p)
 	return (const char *)p >= heap && (const char *)p < (const char *)sbrk(0);
 }
 
+// adapts says whether to free a chunk would change from which size on later ones
+// are mappings, at a time that is not the same in each run.
+static bool adapts(const void *p) { return p && heap && (((const size_t *)p)[-1] & OWN_MAPPING) && !(heap_end && ours); }
+
 __attribute__((visibility("default"))) void free(void *p)
 {
-	if (!kept(p))
+	if (!kept(p) && !adapts(p))
 		__libc_free(p);
 }
 
