@@ -30,7 +30,7 @@ import (
 
 // printed returns the output of a command like spinsim run for a scenario.
 func printed(name, text string, o Options, args ...string) (string, error) {
-	c := experiment.Command(Any(), experiment.CommandOptions{Use: "run FILE", Command: "run", Input: func(c *cobra.Command, name string) (*experiment.Made, error) {
+	c := experiment.Command(Any(), experiment.CommandOptions{Use: "run FILE", Command: "run", Input: func(c *cobra.Command, _ []string) (*experiment.Made, error) {
 		f, err := Open(name, []byte(text), o)
 		if err != nil {
 			return nil, err
