@@ -40,8 +40,13 @@ __attribute__((constructor)) static void again(int argc, char **argv, char **env
 	heap = sbrk(0);
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); // a large page makes its neighbours present, or not, as the system has room
 	int now = personality(0xffffffff); // bash has a getenv of its own, which finds nothing yet
-	if (getenv("SPINSIM_ROOM") || now < 0 || (now & ADDR_NO_RANDOMIZE) || personality(ADDR_NO_RANDOMIZE) < 0)
+	if (getenv("SPINSIM_ROOM") || (now >= 0 && now & ADDR_NO_RANDOMIZE))
 		return;
+	if (now < 0 || personality(ADDR_NO_RANDOMIZE) < 0) {
+		if (!strcmp(getenv("OMPI_COMM_WORLD_RANK"), "0"))
+			perror("spinsim: times may differ from run to run, as addresses are random");
+		return;
+	}
 	static char room[ROOM + 16] = "SPINSIM_ROOM=";
 	size_t used = size_of(env) + size_of(argv) + strlen(room) + 1;
 	memset(room + strlen(room), '.', ROOM - used % ROOM);
