@@ -188,20 +188,23 @@ func (m *memory) present(va uint64) error {
 	return nil
 }
 
-// mover is ProcessVMReadv or ProcessVMWritev.
-type mover func(pid int, local []unix.Iovec, remote []unix.RemoteIovec, flags uint) (n int, err error)
-
 // read copies memory of the process.
-func (l *link) read(addr uint64, b []byte) error { return l.move(addr, b, unix.ProcessVMReadv) }
+func (l *link) read(addr uint64, b []byte) error { return l.move(addr, b, false) }
 
 // write changes memory of the process.
-func (l *link) write(addr uint64, b []byte) error { return l.move(addr, b, unix.ProcessVMWritev) }
+func (l *link) write(addr uint64, b []byte) error { return l.move(addr, b, true) }
 
-func (l *link) move(addr uint64, b []byte, call mover) error {
+func (l *link) move(addr uint64, b []byte, there bool) error {
 	for len(b) > 0 {
-		local := []unix.Iovec{{Base: &b[0]}}
+		local, remote := [1]unix.Iovec{{Base: &b[0]}}, [1]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}
 		local[0].SetLen(len(b))
-		n, err := call(int(l.pid), local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
+		var n int
+		var err error
+		if there {
+			n, err = unix.ProcessVMWritev(int(l.pid), local[:], remote[:], 0)
+		} else {
+			n, err = unix.ProcessVMReadv(int(l.pid), local[:], remote[:], 0)
+		}
 		if err == nil && n == 0 {
 			err = unix.EFAULT
 		}

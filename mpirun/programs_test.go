@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -112,6 +113,21 @@ func TestPages(t *testing.T) {
 			require.LessOrEqual(t, took[mode][1], 1.1*took["present"][1], mode) // touching costs latencies
 		}
 	}
+}
+
+// An access to a process's memory takes no memory of the simulator's.
+func TestMovesDoNotAllocate(t *testing.T) {
+	var l link
+	l.pid = int32(os.Getpid())
+	there, here := make([]byte, 25), make([]byte, 25)
+	copy(there, "some bytes of the process")
+	at := uint64(uintptr(unsafe.Pointer(&there[0])))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		require.NoError(t, l.read(at, here))
+		require.NoError(t, l.write(at, here))
+	}))
+	require.Equal(t, "some bytes of the process", string(here))
+	require.Error(t, l.read(1, here))
 }
 
 // What a program computes takes no time, or that of a table, or that of the
