@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type memory struct {
 	base    uint64          // in the simulation, of the first zone
 	zones   []uint64        // in the process, the beginnings
 	pagemap *os.File        // nil: all pages are present
+	entries []byte          // of pagemap, of the latest look
 	seen    map[uint64]bool // pages of the simulation that the process has had; see sync
 	absent  int64           // pages of buffers that were absent when the process posted them
 	pages   int64           // of buffers
@@ -119,7 +121,8 @@ func (m *memory) sync(v runtime.View, count bool) (absent int, err error) {
 	}
 	first, last := v.Addr()/pageBytes, (v.Addr()+uint64(v.Len())-1)/pageBytes
 	n := int(last - first + 1)
-	entries := make([]byte, 8*n)
+	m.entries = slices.Grow(m.entries[:0], 8*n)[:8*n]
+	entries := m.entries
 	if _, err := m.pagemap.ReadAt(entries, int64(8*(m.real(first*pageBytes-m.base)/pageBytes))); err != nil {
 		return 0, fmt.Errorf("pages of process %d: %w", m.link.pid, err)
 	}
