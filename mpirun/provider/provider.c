@@ -81,6 +81,8 @@ static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, voi
 // What the provider offers. The name of a node is that of a rank, such as rank0,
 // and means its first endpoint. The memory is libfabric's to free, piece by piece.
 
+#define DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
+
 static bool suits(const struct fi_info *h)
 {
 	if (!h)
@@ -95,7 +97,7 @@ static bool suits(const struct fi_info *h)
 		return false;
 	if (h->domain_attr && h->domain_attr->threading == FI_THREAD_SAFE)
 		return false;
-	if (h->domain_attr && h->domain_attr->cq_data_size > sizeof(uint64_t))
+	if (h->domain_attr && (h->domain_attr->cq_data_size > sizeof(uint64_t) || (h->domain_attr->caps & ~(uint64_t)DOMAIN_CAPS)))
 		return false;
 	if (h->ep_attr && h->ep_attr->type != FI_EP_UNSPEC && h->ep_attr->type != FI_EP_RDM)
 		return false;
@@ -117,11 +119,16 @@ static uint64_t capabilities(const struct fi_info *h)
 	return c;
 }
 
-static int mr_mode(const struct fi_info *h)
+static int mr_mode(uint32_t version, const struct fi_info *h)
 {
 	int m = h && h->domain_attr ? h->domain_attr->mr_mode : 0;
+	if (m == FI_MR_UNSPEC && FI_VERSION_LT(version, FI_VERSION(1, 5)))
+		return FI_MR_BASIC; // there are only two
 	return m == FI_MR_BASIC || m == FI_MR_SCALABLE ? m : m & MR_MODE;
 }
+
+// progress is what a program asks for: ours is automatic, which is manual, too.
+static enum fi_progress progress(enum fi_progress asked) { return asked == FI_PROGRESS_MANUAL ? asked : FI_PROGRESS_AUTO; }
 
 #define NEW(pointer) ((pointer) = calloc(1, sizeof *(pointer)))
 
@@ -165,11 +172,12 @@ static int getinfo(uint32_t version, const char *node, const char *service, uint
 		.type = FI_EP_RDM, .protocol_version = 1, .max_msg_size = 0x7fffffff, .mem_tag_format = TAG_FORMAT, .tx_ctx_cnt = 1, .rx_ctx_cnt = 1,
 	};
 	*i->domain_attr = (struct fi_domain_attr){
-		.name = strdup(NAME), .threading = FI_THREAD_DOMAIN, .control_progress = FI_PROGRESS_AUTO, .data_progress = FI_PROGRESS_AUTO,
+		.name = strdup(NAME), .threading = FI_THREAD_DOMAIN, .control_progress = progress(h && h->domain_attr ? h->domain_attr->control_progress : FI_PROGRESS_AUTO),
+		.data_progress = progress(h && h->domain_attr ? h->domain_attr->data_progress : FI_PROGRESS_AUTO),
 		.resource_mgmt = FI_RM_ENABLED, .av_type = h && h->domain_attr && h->domain_attr->av_type ? h->domain_attr->av_type : FI_AV_MAP, .cq_data_size = sizeof(uint64_t),
-		.mr_mode = mr_mode(h), .mr_key_size = sizeof(uint32_t), .mr_iov_limit = 1, .mr_cnt = 1 << 16, .cntr_cnt = 1 << 10,
+		.mr_mode = mr_mode(version, h), .mr_key_size = sizeof(uint32_t), .mr_iov_limit = 1, .mr_cnt = 1 << 16, .cntr_cnt = 1 << 10,
 		.cq_cnt = 1 << 10, .ep_cnt = LINK_ENDPOINTS, .tx_ctx_cnt = LINK_ENDPOINTS, .rx_ctx_cnt = LINK_ENDPOINTS, .max_ep_tx_ctx = 1, .max_ep_rx_ctx = 1,
-		.caps = FI_LOCAL_COMM | FI_REMOTE_COMM,
+		.caps = DOMAIN_CAPS,
 	};
 	*i->fabric_attr = (struct fi_fabric_attr){.name = strdup(NAME), .prov_name = strdup(NAME), .prov_version = FI_VERSION(1, 0), .api_version = version};
 	*out = i;
