@@ -63,8 +63,9 @@ static void pump(void)
 int spinsim_looking;
 
 // PATIENCE is how many polls in a row find nothing, and nothing is posted and
-// nothing comes for another queue between, before the program waits. Open MPI's own state machines (of
-// communicators, of nonblocking collectives) take a step with every eighth.
+// nothing comes for another queue between, before the program waits. Open MPI's
+// own state machines (of communicators, of nonblocking collectives) take a step
+// with every eighth.
 enum { PATIENCE = 32 };
 
 // looked is called after a look that has found nothing. It returns true if there
