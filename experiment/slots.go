@@ -39,6 +39,21 @@ func slotsOf(e *Experiment) []*handlers.Slot {
 	return slotsAt(e, values)
 }
 
+// Slots lists the slots of all experiments and built-in libraries, in
+// alphabetical order.
+func Slots() []*handlers.Slot {
+	list := handlers.Slots()
+	for _, e := range All() {
+		for _, slot := range slotsOf(e) {
+			if !slices.Contains(list, slot) {
+				list = append(list, slot)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *handlers.Slot) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
 func slotNames(list []*handlers.Slot) string {
 	var names []string
 	for _, slot := range list {

@@ -22,6 +22,7 @@ type Library struct {
 	Name     string
 	Path     string // of the file; "": built in, or without a file
 	Wasm     []byte
+	C        map[string][]byte // the module's source, by names of files, if it is in C and to be had
 	slots    []*Slot
 	once     sync.Once
 	manifest *hpu.Manifest

@@ -65,10 +65,10 @@ func Slots() (list []*Slot) {
 	return list
 }
 
-// BuiltinSlot returns the slot of a built-in library with a name.
-func BuiltinSlot(name string) (*Slot, error) {
+// SlotNamed returns the slot of a list with a name.
+func SlotNamed(list []*Slot, name string) (*Slot, error) {
 	var names []string
-	for _, s := range Slots() {
+	for _, s := range list {
 		if s.Name == name {
 			return s, nil
 		}

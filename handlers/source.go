@@ -11,7 +11,7 @@ import (
 var guests embed.FS
 
 // Source returns the files of a built-in library's module, in Go, by their
-// names, without tests. Empty: the module has another source.
+// names, without tests. Empty: the module has another source (Library.C).
 func (l *Library) Source() map[string][]byte {
 	files := make(map[string][]byte)
 	names, err := fs.Glob(guests, path.Join(l.Name, "guest", "*.go"))

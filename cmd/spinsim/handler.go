@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
 	"github.com/spinsim/spinsim/internal/cli"
@@ -65,7 +66,7 @@ built from one, it uses that clone. Otherwise it requires the version of this sp
 			o.Dir = args[0]
 			if c.Flags().Changed("for") {
 				var err error
-				if o.Slot, err = handlers.BuiltinSlot(slot); err != nil {
+				if o.Slot, err = handlers.SlotNamed(experiment.Slots(), slot); err != nil {
 					return badInput(fmt.Errorf("--for: %w", err))
 				}
 			}
@@ -82,7 +83,7 @@ built from one, it uses that clone. Otherwise it requires the version of this sp
 		},
 	}
 	c.Flags().StringVar((*string)(&o.Lang), "lang", "go", "`LANGUAGE`: "+langNames)
-	c.Flags().StringVar(&slot, "for", "", "`SLOT` where the handlers are to run, such as rdma.engine: in Go, the library's own source to change")
+	c.Flags().StringVar(&slot, "for", "", "`SLOT` where the handlers are to run, such as rdma.engine: the library's own source to change, in Go, or in C if it is in C")
 	c.Flags().StringVar(&o.Replace, "spinsim", "", "clone of the spinsim repository for the handler: `FOLDER`")
 	return c
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/experiment"
 )
 
 // TestToolchain runs scripts that need the toolchain of
@@ -59,19 +59,29 @@ func TestToolchainSlots(t *testing.T) {
 	}
 	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	for _, slot := range handlers.Slots() {
-		if len(slot.Library.Source()) == 0 { // count_c
+	for _, slot := range experiment.Slots() {
+		if len(slot.Library.Source()) == 0 && slot.Library.C == nil { // count_c
 			continue
 		}
 		t.Run(slot.Name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			status, out := spinsim("handler", "new", "mine", "--for", slot.Name, "--spinsim", repository)
+			own := "go"
+			if slot.Library.C != nil {
+				own = "c"
+				status, out := spinsim("handler", "new", "mine", "--for", slot.Name)
+				require.Equal(t, exitInput, status, out)
+				require.Contains(t, out, "expected --lang c")
+			}
+			status, out := spinsim("handler", "new", "mine", "--for", slot.Name, "--lang", own, "--spinsim", repository)
 			require.Equal(t, exitOK, status, out)
 			status, out = spinsim("handler", "build", "mine", "-o", "mine.wasm")
 			require.Equal(t, exitOK, status, out)
 			status, out = spinsim("handler", "check", "mine.wasm", "--for", slot.Name)
 			tried := !strings.Contains(out, "no experiment of this program has a smoke point with it")
 			require.Equal(t, tried, status == exitOK, out)
+			if own == "c" {
+				return
+			}
 			status, out = spinsim("handler", "new", "inc", "--for", slot.Name, "--lang", "c")
 			require.Equal(t, exitOK, status, out)
 			status, out = spinsim("handler", "build", "inc")

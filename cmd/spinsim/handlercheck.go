@@ -32,7 +32,7 @@ Slots: ` + slotList() + `.`,
 			if !c.Flags().Changed("for") {
 				return badInput(errors.New("--for: expected a slot: " + slotList()))
 			}
-			slot, err := handlers.BuiltinSlot(name)
+			slot, err := handlers.SlotNamed(experiment.Slots(), name)
 			if err != nil {
 				return badInput(fmt.Errorf("--for: %w", err))
 			}
@@ -53,7 +53,7 @@ Slots: ` + slotList() + `.`,
 
 func slotList() string {
 	var names []string
-	for _, s := range handlers.Slots() {
+	for _, s := range experiment.Slots() {
 		names = append(names, s.Name)
 	}
 	return strings.Join(names, ", ")

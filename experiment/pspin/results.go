@@ -15,11 +15,11 @@ const (
 )
 
 // results are what the handlers of an example leave when packets that are equal
-// have come one after the other. nil: they leave nothing of that kind.
+// have come one after the other.
 type results struct {
 	host    []byte // the memory of the entry
-	reply   []byte // what the source gets back
-	sums    bool   // in the scratchpads
+	reply   []byte // what the source gets back; nil: nothing
+	sums    bool   // in the scratchpads; else these stay empty
 	packets int
 }
 
@@ -44,33 +44,38 @@ func resultsOf(example string, packet []byte, packets int) results {
 	return r
 }
 
-// answered is an error unless each packet has one reply, if packets have replies.
+// answered is an error unless each packet has as many replies as it should.
 func (r *results) answered(w *packetRun) error {
-	if r.reply == nil {
-		return nil
-	}
 	v, err := w.arrived.NI.Objects().CTGet(w.arrived.CT)
-	if sent := w.messages * w.each * w.Int("size"); err == nil && int(v.Success) != sent {
-		err = fmt.Errorf("%d bytes of replies came, expected %d", v.Success, sent)
+	want := 0
+	if r.reply != nil {
+		want = w.messages * w.each * w.Int("size")
+	}
+	if err == nil && int(v.Success) != want {
+		err = fmt.Errorf("%d bytes of replies came, expected %d", v.Success, want)
 	}
 	return err
 }
 
 // check compares the results with the memory of a run.
 func (r *results) check(w *packetRun) error {
-	if r.reply != nil {
-		if err := experiment.SameBytes("the reply", w.back.Read(), r.reply); err != nil {
+	for _, c := range []struct {
+		what      string
+		got, want []byte
+	}{{"the reply", w.back.Snapshot(), r.reply}, {"host memory", w.entry.Snapshot(), r.host}} {
+		if c.want == nil {
+			c.want = make([]byte, len(c.got)) // as it was
+		}
+		if err := experiment.SameBytes(c.what, c.got, c.want); err != nil {
 			return err
 		}
 	}
-	if r.host != nil {
-		if err := experiment.SameBytes("host memory", w.entry.Read(), r.host); err != nil {
-			return err
-		}
-	}
-	if !r.sums {
-		return nil
-	}
+	return r.summed(w)
+}
+
+// summed compares the words of the scratchpads, which hold a sum of the packets
+// or nothing.
+func (r *results) summed(w *packetRun) error {
 	var one, all uint32
 	packet := w.message()
 	for at := ipHeader + udpHeader; at+4 <= len(packet); at += 4 {
@@ -81,8 +86,11 @@ func (r *results) check(w *packetRun) error {
 	for cluster := range w.Profile.HPU.Clusters {
 		all += binary.LittleEndian.Uint32(words[cluster*int(pads.Bytes)+4*cluster:])
 	}
+	if !r.sums {
+		one = 0
+	}
 	if want := one * uint32(r.packets); all != want {
-		return fmt.Errorf("the scratchpads add up to %d, expected %d: the words of %d packets", all, want, r.packets)
+		return fmt.Errorf("the scratchpads add up to %d, expected %d", all, want)
 	}
 	return nil
 }

@@ -4,7 +4,8 @@
 package pspin
 
 import (
-	_ "embed"
+	"embed"
+	"regexp"
 
 	"github.com/spinsim/spinsim/handlers"
 )
@@ -35,6 +36,9 @@ var (
 	icmpPingFast []byte
 	//go:embed udp_ping.wasm
 	udpPing []byte
+
+	//go:embed */*.c
+	sources embed.FS
 )
 
 // Names are the names of the handlers, as PsPIN has them.
@@ -60,12 +64,26 @@ func init() {
 		"empty": empty, "ping_pong": pingPong, "copy_to_host": copyToHost, "filtering": filtering, "aggregate": aggregate,
 		ICMPPing: icmpPing, ICMPPingFast: icmpPingFast, UDPPing: udpPing,
 	} {
-		slots[name] = handlers.New(name, wasm).Slot(handlers.Slot{
+		l := handlers.New(name, wasm)
+		l.C = map[string][]byte{name + ".c": source(name)}
+		slots[name] = l.Slot(handlers.Slot{
 			Name: "handler", Short: "a payload handler in the place of the example " + name,
 			Handlers: []string{"payload"}, More: true, Fields: []string{},
 			May: []string{"send_pt", "send_bits"},
 		})
 	}
+}
+
+// included is a line with another handler's source.
+var included = regexp.MustCompile(`(?m)^#include "\.\./(.*)/.*$`)
+
+// source is the source of a handler, in one file.
+func source(name string) []byte {
+	b, err := sources.ReadFile(name + "/" + name + ".c")
+	if err != nil {
+		panic(err) // a programmer's mistake
+	}
+	return included.ReplaceAllFunc(b, func(line []byte) []byte { return source(string(included.FindSubmatch(line)[1])) })
 }
 
 // Slot returns the slot of the handler with one of Names or PingNames.

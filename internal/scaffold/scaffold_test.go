@@ -136,7 +136,7 @@ func TestStandardIsComplete(t *testing.T) {
 // any adds nothing to the state.
 func TestSlotMessages(t *testing.T) {
 	header := func(slot string) string {
-		s, err := handlers.BuiltinSlot(slot)
+		s, err := handlers.SlotNamed(handlers.Slots(), slot)
 		require.NoError(t, err)
 		b, err := cHeader(s)
 		require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestSlotHandlersInC(t *testing.T) {
 
 // A module in Go imports its library, whose own imports only go mod tidy finds.
 func TestSlotInGo(t *testing.T) {
-	s, err := handlers.BuiltinSlot("pagein.policy")
+	s, err := handlers.SlotNamed(handlers.Slots(), "pagein.policy")
 	require.NoError(t, err)
 	files, err := forSlot(Options{Slot: s, Lang: build.TinyGo}, values{Name: "mine"})
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestHeadersOfModules(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, headers)
 	for _, name := range headers {
-		slot, err := handlers.BuiltinSlot(filepath.Base(filepath.Dir(name)))
+		slot, err := handlers.SlotNamed(handlers.Slots(), filepath.Base(filepath.Dir(name)))
 		require.NoError(t, err)
 		want, err := cHeader(slot)
 		require.NoError(t, err)

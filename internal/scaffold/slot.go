@@ -17,23 +17,30 @@ import (
 
 // forSlot returns the files of a module for a slot. In Go they are the library's
 // own: the module keeps the contract from the beginning. In C and C++ they are
-// state and messages in a header, and handlers that do nothing yet.
+// state and messages in a header, and handlers that do nothing yet. A library in
+// C has its own source in C only.
 func forSlot(o Options, v values) (map[string][]byte, error) {
-	source := o.Slot.Library.Source()
-	if len(source) == 0 {
+	l := o.Slot.Library
+	source := l.Source()
+	if len(source) == 0 && l.C == nil {
 		return nil, fmt.Errorf("slot %s: the source of its library is not in this program", o.Slot.Name)
 	}
 	files := map[string][]byte{}
-	note := "It is the source of library " + o.Slot.Library.Name + ": change what you like. Editors and `go vet` need `go mod tidy` once."
-	switch o.Lang {
-	case build.TinyGo:
+	note := "It is the source of library " + l.Name + ": change what you like."
+	switch {
+	case l.C != nil && o.Lang == build.C:
+		maps.Copy(files, l.C)
+	case l.C != nil:
+		return nil, fmt.Errorf("slot %s: its module is in C, expected --lang c", o.Slot.Name)
+	case o.Lang == build.TinyGo:
+		note += " Editors and `go vet` need `go mod tidy` once."
 		all, err := render(o.Lang, v)
 		if err != nil {
 			return nil, err
 		}
 		files["go.mod"] = all["go.mod"]
 		maps.Copy(files, source)
-	case build.C, build.Cpp:
+	case o.Lang == build.C || o.Lang == build.Cpp:
 		note = "Its handlers do nothing yet. `" + v.Name + ".h` has the state and the messages."
 		files["spin.h"] = spin.CHeader
 		header, err := cHeader(o.Slot)
