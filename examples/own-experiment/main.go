@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/count"
@@ -24,8 +25,12 @@ func main() {
 			source := func(s *runtime.Proc) error { return experiment.Send(s, 1, make([]byte, p.Int("size"))) }
 			_, err := p.Simulate(ctx, source, func(target *runtime.Proc) error {
 				in, err := p.Receive(target, p.Int("size"))
-				if err == nil {
-					v["latency"], err = in.Wait()
+				if err != nil {
+					return err
+				}
+				v["latency"], err = in.Wait()
+				if n, _ := in.Handlers().Number("bytes"); err == nil && n != uint64(p.Int("size")) {
+					err = fmt.Errorf("the handlers have counted %v bytes, expected %d", n, p.Int("size"))
 				}
 				return err
 			})
