@@ -224,6 +224,10 @@ var paperModels = map[string]model{
 	"bcast": func(t *trial) { // to the child 3 of 4 ranks, and once more from the host
 		t.where, t.elsewhere = 3, append(payload(t), t.host[:paperMessage]...)
 	},
+	"cache_test": func(t *trial) { // its sum is of memory that nobody has written: C leaves it open
+		deposited(t)
+		t.wantCalls, t.wantBefore = 1, "a header handler, and the message where it goes without others"
+	},
 	"dataserver_acknowledgement": func(t *trial) { t.replies = t.packets[0][:1] },
 	"dataserver_read": func(t *trial) { // a request has no payload: host memory stays as it is
 		t.packets[0] = t.packets[0][:t.user]
