@@ -21,6 +21,7 @@ type Elsewhere interface {
 type elsewhere struct {
 	Elsewhere
 	read    []byte // of the latest load
+	given   []byte // of the latest Replace
 	windows []window
 }
 
@@ -50,6 +51,19 @@ func Adopt(a *AddressSpace, n uint64, of Elsewhere) (addr uint64, err error) {
 	a.unopened++
 	a.next = pageEnd(addr+n) + rangeAlign
 	return addr, nil
+}
+
+// Replace stores bytes that a program has in other memory in place of those at
+// addr, if these are elsewhere: nobody need load what goes. false: they are not.
+func Replace(a *AddressSpace, addr uint64, b []byte) bool {
+	r := a.writtenAt(addr, uint64(len(b)))
+	if r == nil || r.written.of == nil {
+		return false
+	}
+	e := r.written.of
+	e.given = append(e.given[:0], b...) // b need not go to the heap
+	e.store(addr-r.start, e.given)      // whose owner knows if they are gone
+	return true
 }
 
 // Bound makes the addresses from start to end, multiples of 4 KiB in an adopted

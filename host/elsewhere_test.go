@@ -14,6 +14,7 @@ import (
 type outside struct {
 	bytes  []byte
 	end    uint64 // of what is there
+	loads  int
 	stores int
 }
 
@@ -21,6 +22,7 @@ func (o *outside) Load(off uint64, b []byte) bool {
 	if off+uint64(len(b)) > o.end {
 		return false
 	}
+	o.loads++
 	copy(b, o.bytes[off:])
 	return true
 }
@@ -51,7 +53,7 @@ func TestAdoptedMemoryIsElsewhere(t *testing.T) {
 			at := rapid.Uint64Range(0, size-1).Draw(t, "at")
 			n := rapid.Uint64Range(1, size-at).Draw(t, "n")
 			fill := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, int(n))
-			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
 				require.True(t, a.Deposit(base+at, fill))
 				copy(want[at:], fill)
@@ -69,6 +71,12 @@ func TestAdoptedMemoryIsElsewhere(t *testing.T) {
 				require.Equal(t, int(n), a.Load(base+at, got))
 				require.Equal(t, want[at:at+n], got)
 			case 4:
+				loads := o.loads
+				require.True(t, host.Replace(a, base+at, fill))
+				require.Equal(t, loads, o.loads)
+				require.False(t, host.Replace(a, own, fill[:1]))
+				copy(want[at:], fill)
+			case 5:
 				a.Settle()
 				copy(o.bytes[at:], fill)
 				copy(want[at:], fill)

@@ -100,8 +100,9 @@ func (g *Gather) Run(lines int64) {
 // bytes read, n written.
 func (p *Proc) Copy(dst, src View) {
 	n := min(dst.Len(), src.Len())
-	to, from := dst.Slice(0, n).WriteFrom(src.Slice(0, n))
-	copy(to, from)
+	to, from := dst.Slice(0, n), src.Slice(0, n)
+	to.touchBoth(from)
+	to.replace(from.bytes())
 	s := host.Stream{}
 	if p.node.bus.Cache == nil {
 		s.Add(2 * int64(n))

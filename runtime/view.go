@@ -173,18 +173,31 @@ func (v View) Write() []byte {
 // WriteFrom returns the bytes of v for writing and the bytes of from for
 // reading, both valid at once.
 func (v View) WriteFrom(from View) (dst, src []byte) {
+	v.touchBoth(from)
+	return v.bytes(), from.bytes()
+}
+
+func (v View) touchBoth(from View) {
 	from.touch(false)
 	for v.touch(true) && from.touch(false) { // a wait for one may have evicted the other
 	}
-	return v.bytes(), from.bytes()
 }
 
 // CopyFrom copies b to the beginning of the view, as much as fits, and returns
 // the number of bytes. Only the touch takes time; Proc.Copy also takes the time
 // of the copy.
 func (v View) CopyFrom(b []byte) int {
-	n := min(len(b), v.n)
-	return copy(v.Slice(0, n).Write(), b)
+	to := v.Slice(0, min(len(b), v.n))
+	to.touch(true)
+	to.replace(b[:to.n])
+	return to.n
+}
+
+// replace changes all bytes, after a touch.
+func (v View) replace(b []byte) {
+	if v.data != nil || v.proc == nil || !host.Replace(v.proc.memory, v.addr, b) {
+		copy(v.bytes(), b)
+	}
 }
 
 // Store writes b to the beginning of the view, on any thread
