@@ -35,6 +35,10 @@ type Compute struct {
 	// Factor is the virtual time for the time that the main thread runs on a
 	// processor of this computer; 0: none. Results differ from run to run.
 	Factor float64
+	// Instruction is the time of an instruction of the main thread, outside the
+	// kernel; 0: none. The machine needs a counter of them. Counts, and so results,
+	// are almost the same in each run.
+	Instruction sim.Time
 	// Regions are the times of the levels of MPI_Pcontrol: each call takes the one of
 	// its level. nil: calls take none.
 	Regions map[int]sim.Time

@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/exanest"
@@ -148,6 +149,29 @@ func TestCompute(t *testing.T) {
 	r, _, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) { p.Compute.Factor = 100 }, program, "2", "1000000")
 	require.NoError(t, err)
 	require.Greater(t, r.Took, none.Took+sim.Millisecond, "6 million comparisons, and more")
+}
+
+// Instructions have a price where they are counted. Where they are not, the error
+// comes before the program, and the same counter of another event, time on a
+// processor, has one.
+func TestInstructions(t *testing.T) {
+	program := compiled(t, "pages")
+	run := func() (Result, error) {
+		r, _, err := tryOn(t, "exanest", "exanet", 2, func(p *Program) { p.Compute.Instruction = sim.Nanosecond }, program, "2", "1000000")
+		return r, err
+	}
+	none, _, err := try(t, "exanest", "exanet", 2, program, "2", "1000000")
+	require.NoError(t, err)
+	r, err := run()
+	if err != nil {
+		require.ErrorContains(t, err, "mpirun: no counter of instructions")
+		own := counted
+		defer func() { counted = own }()
+		counted.Type, counted.Config = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK
+		r, err = run()
+		require.NoError(t, err)
+	}
+	require.Greater(t, r.Took, none.Took+500*sim.Microsecond)
 }
 
 // Allreduce of all ranks in the NICs gives what the program expects; what they do

@@ -67,7 +67,8 @@ type rank struct {
 	refused int // those that it did not take
 	// of all ranks
 	collected *reductions
-	charged   uint64      // of used
+	charged   uint64 // of used, or of counter
+	counter   instructions
 	fail      func(error) // ends the run
 	flights   []flight
 	unused    []int
@@ -98,19 +99,30 @@ type label struct {
 	endpoint  uint16 // of the sender
 }
 
-// program is the program of a rank.
-func (k *rank) program(r *mpi.Rank) (err error) {
+// prepare sets up what the rank needs until it ends; after an error, too.
+func (k *rank) prepare(r *mpi.Rank) (err error) {
 	k.r = mpi.TaggedOf(r)
 	if k.memory, err = adopt(k.link, k.r, k.of.Absent, k.fail); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, k.memory.close()) }()
 	k.state = stateRunning
 	if k.of.Compute.Factor > 0 {
 		k.timed = 1
 	}
+	if k.of.Compute.Instruction > 0 {
+		k.counter, err = countInstructions(int(k.pid))
+	}
 	if by := k.of.MPI.Allreduce; by != "" && by != mpi.ModeHost {
 		k.reduces = 1
+	}
+	return err
+}
+
+// program is the program of a rank.
+func (k *rank) program(r *mpi.Rank) (err error) {
+	defer func() { err = errors.Join(err, k.memory.close(), k.counter.close()) }()
+	if err := k.prepare(r); err != nil {
+		return err
 	}
 	for last := why(0); ; {
 		k.now = uint64(r.Now())
@@ -175,13 +187,19 @@ func (k *rank) turned(why why) (idle bool, err error) {
 
 // computed charges the rank for what its process has computed.
 func (k *rank) computed(why why) error {
-	d := sim.Time(0)
-	if k.of.Compute.Factor > 0 {
-		used := k.used
+	d, each, used := sim.Time(0), k.of.Compute.Factor*float64(sim.Nanosecond), k.used
+	if k.of.Compute.Instruction > 0 {
+		each = float64(k.of.Compute.Instruction)
+		var err error
+		if used, err = k.counter.read(); err != nil {
+			return err
+		}
+	}
+	if each > 0 {
 		if used < k.charged || used-k.charged > 1e15 {
 			return k.spoiled("%d ns of a processor after %d", used, k.charged)
 		}
-		d, k.charged = sim.Time(float64(used-k.charged)*k.of.Compute.Factor*float64(sim.Nanosecond)), used
+		d, k.charged = sim.Time(float64(used-k.charged)*each), used
 	}
 	if why == whyRegion && k.of.Compute.Regions != nil {
 		one, is := k.of.Compute.Regions[int(int64(k.arg))]

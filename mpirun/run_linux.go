@@ -27,6 +27,9 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return result, &MissingError{"mpirun", packages}
 	}
+	if err := p.Compute.possible(); err != nil {
+		return result, err
+	}
 	provider, err := Provider()
 	if err != nil {
 		return result, err

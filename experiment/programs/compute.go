@@ -18,6 +18,7 @@ import (
 const (
 	computeNone   = "none"
 	computeFactor = "factor="
+	computeCount  = "instructions="
 )
 
 // computeOf reads a value of the axis compute.
@@ -31,8 +32,14 @@ func computeOf(value string) (c mpirun.Compute, err error) {
 		}
 		return c, err
 	}
+	if text, is := strings.CutPrefix(value, computeCount); is {
+		if c.Instruction, err = sim.ParseTime(text); err != nil || c.Instruction <= 0 || c.Instruction > sim.Millisecond {
+			err = fmt.Errorf("compute: %q, expected the time of an instruction, 1ps to 1ms", value)
+		}
+		return c, err
+	}
 	if !strings.HasSuffix(value, ".csv") {
-		return c, fmt.Errorf("compute: %q, expected none, factor=NUMBER or a FILE.csv", value)
+		return c, fmt.Errorf("compute: %q, expected none, factor=NUMBER, instructions=TIME or a FILE.csv", value)
 	}
 	text, err := file.Read(value, file.MaxData)
 	if err != nil {
@@ -58,7 +65,7 @@ func computeOf(value string) (c mpirun.Compute, err error) {
 func tables(p *experiment.Point) []provenance.Input {
 	value := p.Text("compute")
 	text, err := file.Read(value, file.MaxData)
-	if err != nil || value == computeNone || strings.HasPrefix(value, computeFactor) {
+	if c, wrong := computeOf(value); err != nil || wrong != nil || c.Regions == nil {
 		return nil // a file that is gone is an error of the point
 	}
 	r := provenance.NewReader(bytes.NewReader(text))
@@ -78,6 +85,8 @@ func computing(p *experiment.Point) string {
 		return "in which computing took none"
 	case strings.HasPrefix(value, computeFactor):
 		return fmt.Sprintf("with %s times this computer's time for computing, which differs from run to run", strings.TrimPrefix(value, computeFactor))
+	case strings.HasPrefix(value, computeCount):
+		return fmt.Sprintf("with %s for each instruction, whose counts differ a little from run to run", strings.TrimPrefix(value, computeCount))
 	default:
 		return "with the times of " + value + " for computing"
 	}

@@ -39,7 +39,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "transport", Kind: report.Text, Of: exanest.TransportNames(), Default: exanest.TransportNames()[0], Help: "what carries the messages, as in spinsim osu; otherwise what suits the first profile"},
 			{Name: "pages", Kind: report.Text, Of: part.PageModes(), Default: part.PagesPresent, Help: "treatment of pages that the program has not touched, with transport exanet: as mode of spinsim compare apps"},
 			{Name: "allreduce", Kind: report.Text, Of: allreduceModes(), Default: string(mpi.ModeHost), Help: "who combines in MPI_Allreduce of all ranks, as mode of spinsim compare allreduce: Open MPI's own algorithms on the host, or the NICs with handlers, whose results are compared with the host's"},
-			{Name: "compute", Kind: report.Text, Default: computeNone, Help: "time of the program's own computing: none; factor=NUMBER times that of this computer's processor, which differs from run to run; or FILE.csv, whose lines are a level of MPI_Pcontrol and the time of each of its calls, 3,250us"},
+			{Name: "compute", Kind: report.Text, Default: computeNone, Help: "time of the program's own computing: none; factor=NUMBER times that of this computer's processor, which differs from run to run; instructions=TIME for each instruction, if this computer counts them; or FILE.csv, whose lines are a level of MPI_Pcontrol and the time of each of its calls, 3,250us"},
 		},
 		Profiles: []string{"spin-int"},
 		Inputs:   tables,
