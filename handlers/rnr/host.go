@@ -104,11 +104,11 @@ type Loaded struct {
 }
 
 // Load makes the library ready for the processes of a cluster. Handlers must
-// know when their writes have landed: with an operating system the profile must
-// have hpu.dma_write landed.
+// know when their writes have landed, and whether a page was absent: the profile
+// must have hpu.dma_write landed.
 func Load(c *runtime.Cluster, o Options) (*Loaded, error) {
-	if p := c.Profile(); p.OS.On() && p.HPU.DMAWrite != nic.Landed {
-		return nil, fmt.Errorf("rnr: profile %s has hpu.dma_write %s, expected landed: a handler must know that a page was absent", p.Name, p.HPU.DMAWrite)
+	if p := c.Profile(); p.HPU.DMAWrite != nic.Landed {
+		return nil, fmt.Errorf("rnr: profile %s has hpu.dma_write %s, expected landed: a handler must know that a write has landed, or that a page was absent", p.Name, p.HPU.DMAWrite)
 	}
 	if o.Pause < NoPause || o.Pause >= len(pauses) {
 		return nil, fmt.Errorf("rnr: code %d of a pause, expected 1 to 31", o.Pause)
