@@ -31,7 +31,6 @@ type AddressSpace struct {
 	unopened int32 // ranges that have no bytes of their own
 
 	ranges  []memoryRange
-	last    int // index of latest
 	next    uint64
 	pages   PageTable
 	process *Process     // owner, if there is an operating system
@@ -186,7 +185,7 @@ func (a *AddressSpace) bytes(addr, n uint64) ([]byte, bool) {
 		default:
 			a.open(r)
 		}
-		a.latest, a.start, a.last = r.data, r.start, i
+		a.latest, a.start = r.data, r.start
 	}
 	return a.latest[off : off+n : off+n], true
 }
@@ -213,7 +212,7 @@ func (a *AddressSpace) Cores(addr, n uint64) ([]byte, bool) {
 	if !ok || a.guard == nil {
 		return b, ok
 	}
-	r := &a.ranges[a.last]
+	r := &a.ranges[a.rangeOf(addr)]
 	return a.guard.Cores(r.piece, b, r.off+addr-r.start), true
 }
 
@@ -238,7 +237,7 @@ func (a *AddressSpace) touch(addr, n uint64, write bool) Pages {
 		}
 	}
 	if a.guard != nil {
-		r := &a.ranges[a.last]
+		r := &a.ranges[a.rangeOf(addr)]
 		a.guard.Open(r.piece, r.off+addr-r.start, n, write)
 	}
 	return Pages{}
@@ -264,7 +263,7 @@ func (a *AddressSpace) Prepare(addr, n uint64) error {
 		}
 	}
 	if a.guard != nil {
-		r := &a.ranges[a.last]
+		r := &a.ranges[a.rangeOf(addr)]
 		a.guard.Open(r.piece, r.off+addr-r.start, n, true)
 	}
 	return nil

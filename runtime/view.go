@@ -155,6 +155,10 @@ func (v View) Fill(f func(at int, piece []byte)) {
 	}
 }
 
+// Touch makes the pages of the view present for the program, which reads or
+// writes none of its bytes. It takes the time of page faults.
+func (v View) Touch(write bool) { v.touch(write) }
+
 // Discard says that the program does not need the bytes any more. What they are
 // then is not defined. It takes no time.
 func (v View) Discard() {
