@@ -101,6 +101,7 @@ var besides = map[string][]string{
 	"spinsim goal run --eager":          {"--on", "nodes"},
 	"spinsim goal run --buffers":        {"--on", "nodes"},
 	"spinsim goal run --ranks-per-node": {"--on", "nodes"},
+	"spinsim goal run --cold":           {"--on", "nodes"},
 	"spinsim goal run --seed":           {"--on", "nodes"},
 	"spinsim goal gen --root":           {"gather"},
 	"spinsim goal gen --ways":           {"dissemination"},

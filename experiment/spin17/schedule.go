@@ -7,7 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers/mailbox"
 	offload "github.com/spinsim/spinsim/handlers/matching"
+	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/rnr"
+	"github.com/spinsim/spinsim/nic"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/goal"
@@ -23,7 +27,6 @@ import (
 // can be described but not run.
 func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 	g := &scheduleRun{schedule: s, wrong: make(map[int]error)}
-	host := mpi.DefaultOptions(mpi.Host)
 	short := "a GOAL schedule on nodes"
 	if s != nil {
 		short = fmt.Sprintf("a GOAL schedule of %d %s on nodes", s.Ranks(), report.Counted(s.Ranks(), "ranks"))
@@ -33,14 +36,8 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 		Short:    short,
 		Source:   "sPIN'17 §5.1",
 		Profiles: []string{"spin-int"},
-		Axes: []experiment.Axis{
-			{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the schedule"},
-			{Name: "matching", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
-			{Name: "eager", Kind: report.Size, Default: fmt.Sprint(host.Eager), Help: "largest message that does not wait for its receive"},
-			{Name: "buffers", Kind: report.Count, Least: "1", Default: fmt.Sprint(host.Buffers), Help: "buffers of each rank for messages without a receive; each holds 16 of the largest eager messages, and at least 256 KiB"},
-			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on its own core while cores are left"},
-		},
-		Points: g.has, Run: g.run, Independent: true,
+		Axes:     scheduleAxes(name),
+		Points:   g.has, Run: g.run, Independent: true,
 		Memory: func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
 		Columns: []report.Column{
 			{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
@@ -64,20 +61,40 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			Of:     "max", Axis: "matching", Base: string(mpi.Host),
 		}},
 		Slots: func(p *experiment.Point) []*handlers.Slot {
-			if p.Text("matching") == string(mpi.Host) {
+			switch transport := mpi.Transport(p.Text("transport")); {
+			case transport == mpi.ExaNet:
+				return []*handlers.Slot{mailbox.EngineSlot, rdma.EngineSlot}
+			case transport == mpi.InfiniBand:
+				return []*handlers.Slot{rnr.EngineSlot}
+			case p.Text("matching") == string(mpi.Host):
 				return nil
 			}
 			return []*handlers.Slot{offload.ReceiverSlot}
 		},
 		View: experiment.View{
-			Value: "max", Series: []string{"matching"}, Base: string(mpi.Host), X: "eager", Quiet: []string{"eager", "buffers", "ranks-per-node"},
+			Value: "max", Series: []string{"matching"}, Base: string(mpi.Host), X: "eager", Quiet: []string{"eager", "buffers", "ranks-per-node", "transport", "payload", "cold"},
 			Summary: []string{
-				experiment.ProfileColumn, "eager", "buffers", "ranks_per_node", "matching", "max", "speedup", "communication_share",
+				experiment.ProfileColumn, "transport", "payload", "cold", "eager", "buffers", "ranks_per_node", "matching", "max", "speedup", "communication_share",
 				"messages", "unexpected", "large", "copied", "copied_bytes", "host_memory", "host_cpu",
 			},
 		},
 		Caveats:   scheduleCaveats,
 		Operation: "the time of a rank, from the beginning of the run to the end of its last operation",
+	}
+}
+
+// scheduleAxes are the axes of a schedule on nodes.
+func scheduleAxes(name string) []experiment.Axis {
+	host := mpi.DefaultOptions(mpi.Host)
+	return []experiment.Axis{
+		{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(name, ",", "_")}, Help: "the schedule"},
+		{Name: "matching", Kind: report.Text, Of: []string{string(mpi.Host), string(mpi.Offload)}, Help: "who matches messages and receives: host (the process, which copies) or offload (the NIC and its handlers)"},
+		{Name: "eager", Kind: report.Size, Default: fmt.Sprint(host.Eager), Help: "largest message that does not wait for its receive"},
+		{Name: "buffers", Kind: report.Count, Least: "1", Default: fmt.Sprint(host.Buffers), Help: "buffers of each rank for messages without a receive; each holds 16 of the largest eager messages, and at least 256 KiB"},
+		{Name: "ranks-per-node", Kind: report.Count, Least: "1", Default: "1", Help: "rank r runs on node r / ranks-per-node, on its own core while cores are left"},
+		{Name: "transport", Kind: report.Text, Of: transportNames(), Default: string(mpi.Portals), Help: "what carries the messages: portals (whose matching is host or offload), exanet (packetizer, mailbox and RDMA of ExaNeSt) or infiniband (reliable connections); the last two match on the host"},
+		{Name: "payload", Kind: report.Text, Of: []string{payloadChecked, payloadNone}, Default: payloadChecked, Help: "checked: each byte of each message; none: messages have lengths and times but no bytes, for schedules of gigabytes"},
+		{Name: "cold", Kind: report.Flag, Default: "false", Help: "ranks touch the memory of messages for the first time, as after an allocation; otherwise its pages are there"},
 	}
 }
 
@@ -107,18 +124,41 @@ var flagsOfMPI = map[string]string{
 	"eager": "eager", "buffers": "buffers", "ranks on a node": "ranks-per-node", "bytes of a buffer": "eager",
 }
 
+// Values of the axis payload.
+const (
+	payloadChecked = "checked"
+	payloadNone    = "none"
+)
+
+func transportNames() (list []string) {
+	for _, t := range mpi.Transports() {
+		list = append(list, string(t))
+	}
+	return list
+}
+
 // config describes the run of a point.
 func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
 	o := mpi.DefaultOptions(mpi.Matching(p.Text("matching")))
+	o.Transport = mpi.Transport(p.Text("transport"))
 	o.Eager, o.Buffers, o.PerNode = p.Int("eager"), p.Int("buffers"), p.Int("ranks-per-node")
 	o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
-	return nodes.Config{Config: p.Config(context.Background(), o.Nodes(g.schedule.Ranks())), MPI: o}
+	return nodes.Config{
+		Config: p.Config(context.Background(), o.Nodes(g.schedule.Ranks())), MPI: o,
+		Empty: p.Text("payload") == payloadNone, Cold: p.Flag("cold"),
+	}
 }
 
 // has refuses a schedule that cannot run on nodes. A schedule whose operations
 // wait for each other is still a point, and Run names them.
 func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
 	o := g.config(p).MPI
+	if o.Transport != mpi.Portals && o.Matching == mpi.Offload {
+		return false, nil // it has no such matching
+	}
+	if d := p.Profile; o.Transport != mpi.Portals && d.HPU.DMAWrite != nic.Landed {
+		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s for transport %s: what is acknowledged must have landed", d.Origin.Name, d.HPU.DMAWrite, nic.Landed, o.Transport)
+	}
 	if err := o.Validate(); err != nil {
 		return false, fields.Renamed(err, "--", flagsOfMPI)
 	}

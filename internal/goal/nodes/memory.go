@@ -15,6 +15,9 @@ const rankFootprint = 180 << 10
 // Later messages are not predictable, so a run may take more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
 	total := footprint(cfg, s.Ranks(), s.Len())
+	if cfg.Empty {
+		return total
+	}
 	// a message has its bytes once
 	shared := int(cfg.Profile.Fabric.MTU) >= host.PageLeast && !cfg.Profile.OS.On()
 	for _, ops := range s.All() {

@@ -70,6 +70,7 @@ func (q *queue) pop() int {
 func newPlayer(rank int, ops goal.Rank, cfg *Config) *player {
 	n := ops.Len()
 	p := &player{
+		pool: pool{empty: cfg.Empty, cold: cfg.Cold},
 		rank: rank, ops: ops, left: n, deps: make([]uint32, n), places: make([]runtime.View, n), state: make([]state, n),
 		sequence: make([]uint32, n), from: make([]uint32, n), tags: make([]uint32, n),
 	}
@@ -184,7 +185,11 @@ func (p *player) send(r *mpi.Rank, i int) error {
 	}
 	data := m.Slice(0, int(op.Size))
 	s := r.Upcoming(int(op.Peer), op.Tag, int(op.Size))
-	data.Fill(func(at int, piece []byte) { fill(at, piece, s) })
+	if p.pool.empty {
+		data.Touch(true)
+	} else {
+		data.Fill(func(at int, piece []byte) { fill(at, piece, s) })
+	}
 	q, err := r.Isend(data, int(op.Peer), op.Tag)
 	if err != nil {
 		return err
@@ -199,7 +204,9 @@ func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	i := q.User
 	if q.Receives() {
 		s := q.Status()
-		if err := check(p.places[i].Slice(0, s.Bytes), s); err != nil {
+		if data := p.places[i].Slice(0, s.Bytes); p.pool.empty {
+			data.Touch(false)
+		} else if err := check(data, s); err != nil {
 			return err
 		}
 		p.sequence[i], p.from[i], p.tags[i] = s.Sequence, uint32(s.Source), s.Tag

@@ -11,6 +11,8 @@ import (
 // pool gives out memory of a rank in sizes of powers of two and takes it back.
 type pool struct {
 	r     *mpi.Rank
+	empty bool // memory without bytes
+	cold  bool // its pages are absent at first
 	free  [classes][]runtime.View
 	inUse poison.Buffers
 }
@@ -29,13 +31,13 @@ func (p *pool) get(n int) (runtime.View, error) {
 	if len(p.free[class]) == 0 {
 		size := 1 << class
 		slab := max(size, slabBytes)
-		memory, err := p.r.Alloc(slab)
+		memory, err := p.alloc(slab)
 		if err != nil {
 			return runtime.View{}, err
 		}
 		for off := slab - size; off >= 0; off -= size {
 			m := memory.Slice(off, off+size)
-			if poison.On {
+			if poison.On && !p.empty {
 				poison.Bytes(m.Write())
 			}
 			p.free[class] = append(p.free[class], m)
@@ -44,7 +46,7 @@ func (p *pool) get(n int) (runtime.View, error) {
 	list := p.free[class]
 	m := list[len(list)-1]
 	p.free[class] = list[:len(list)-1]
-	if poison.On {
+	if poison.On && !p.empty {
 		b := m.Read()
 		poison.Check(b, "nodes: memory of a message")
 		p.inUse.Taken(b)
@@ -52,8 +54,34 @@ func (p *pool) get(n int) (runtime.View, error) {
 	return m, nil
 }
 
+// alloc makes memory for messages.
+func (p *pool) alloc(n int) (v runtime.View, err error) {
+	if p.empty {
+		var addr uint64
+		if addr, err = mpi.TaggedOf(p.r).Adopt(uint64(n), nothing{}); err == nil {
+			v, err = p.r.Proc().View(addr, n)
+		}
+	} else {
+		v, err = p.r.Alloc(n)
+	}
+	if err == nil && !p.cold {
+		v.Present()
+	}
+	return v, err
+}
+
+// nothing is memory without bytes: zeros.
+type nothing struct{}
+
+func (nothing) Load(_ uint64, b []byte) bool {
+	clear(b)
+	return true
+}
+
+func (nothing) Store(uint64, []byte) bool { return true }
+
 func (p *pool) put(m runtime.View) {
-	if poison.On {
+	if poison.On && !p.empty {
 		p.inUse.Released(m.Write())
 	}
 	class := classOf(m.Len())

@@ -20,6 +20,13 @@ type Config struct {
 	// MPI describes the message passing library and whether the NIC or the host
 	// matches.
 	MPI mpi.Options
+
+	// Empty: messages have their lengths and times, but no bytes of their own, so
+	// that schedules of gigabytes fit. Then no payload is checked.
+	Empty bool
+	// Cold: memory of messages is touched for the first time by the rank, as after
+	// an allocation. Otherwise its pages are there from the beginning.
+	Cold bool
 }
 
 // Result is the outcome of a run.
