@@ -111,20 +111,21 @@ func (t Tagged) Looked() { t.looked() }
 // Step waits until something happens, and handles it.
 func (t Tagged) Step() error { return t.step() }
 
-// Allreduce combines the vectors of all ranks of the world in their NICs
+// Allreduce starts to combine the vectors of all ranks of the world in their NICs
 // (Options.Allreduce). If the modules do not take the call, it does nothing and
 // returns why, at all ranks alike: then the caller has another way.
-func (t Tagged) Allreduce(a Allreduce) (why string, err error) {
+func (t Tagged) Allreduce(a Allreduce) (q *Request, why string, err error) {
 	c := t.World()
 	switch {
 	case c.module == nil:
-		return "the world has no modules", nil
+		return nil, "the world has no modules", nil
 	case a.Recv.Len() == 0:
-		return "no elements", nil
+		return nil, "no elements", nil
 	}
 	if why := c.module.refuses(&call{op: a.Op, t: a.Type}); why != "" {
 		t.stats.FellBack++
-		return why, nil
+		return nil, why, nil
 	}
-	return "", c.Allreduce(a.Send, a.Recv, a.Type, a.Op)
+	q, err = c.Start(a)
+	return q, "", err
 }

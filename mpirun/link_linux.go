@@ -132,7 +132,7 @@ type shared struct {
 	timed              uint32
 	used               uint64
 	reduction          reduction
-	reduces, _         uint32
+	reduces, reducing  uint32
 	posts              [linkPosts]post
 	done               [linkDone]done
 }

@@ -181,16 +181,17 @@ func TestReductions(t *testing.T) {
 	for _, c := range []struct {
 		device, transport string
 		mode              mpi.Mode
+		node              int   // ranks of each
 		done, refused     int64 // of each rank
 	}{
-		{"exanest", "exanet", mpi.ModeHost, 0, 0},
-		{"exanest", "exanet", mpi.ModeAccelerator, 2 * 3 * 6, 2 * (8 + 3*2 + 8)}, // no int64
-		{"exanest", "exanet", mpi.ModeDoubling, 2 * 4 * 6, 2 * (4*2 + 8)},
-		{"spin-int", "portals-offload", mpi.ModeRing, 2 * 4 * 6, 2 * (4*2 + 8)},
+		{"exanest", "exanet", mpi.ModeHost, 1, 0, 0},
+		{"exanest", "exanet", mpi.ModeAccelerator, 1, 2*3*6 + 3, 2*(8+3*2+8) + 1}, // no int64
+		{"exanest", "exanet", mpi.ModeDoubling, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
+		{"spin-int", "portals-offload", mpi.ModeRing, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
 	} {
 		var first Result
 		for i := range 2 {
-			r, out, err := tryOn(t, c.device, c.transport, 4, func(p *Program) { p.MPI.Allreduce = c.mode }, program)
+			r, out, err := tryOn(t, c.device, c.transport, 4, func(p *Program) { p.MPI.Allreduce, p.MPI.PerNode = c.mode, c.node }, program)
 			require.NoError(t, err, "%s: %s", c.mode, out)
 			require.Equal(t, []int64{4 * c.done, 4 * c.refused}, []int64{r.Reduced, r.Refused}, c.mode)
 			if i > 0 {

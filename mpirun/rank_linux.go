@@ -67,7 +67,8 @@ type rank struct {
 	refused int // those that it did not take
 	// of all ranks
 	collected *reductions
-	charged   uint64 // of used, or of counter
+	result    reduction // under way; its kind is 0: there is none
+	charged   uint64    // of used, or of counter
 	counter   instructions
 	fail      func(error) // ends the run
 	flights   []flight
@@ -243,11 +244,11 @@ func (k *rank) look(charged bool) error {
 }
 
 // wait waits for a completion, or until a peer has reached for memory of the
-// process.
+// process, or until the NICs have ended the allreduce that it waits for.
 func (k *rank) wait() error {
-	for {
+	for result := k.result; ; {
 		n, err := k.completed()
-		if n > 0 || err != nil {
+		if n > 0 || err != nil || k.result != result {
 			return err
 		}
 		if is, err := k.touched(); is || err != nil {
@@ -284,6 +285,10 @@ func (k *rank) completed() (int, error) {
 // settle ends an operation.
 func (k *rank) settle(q *mpi.Request) error {
 	number := q.User
+	if number == reducing {
+		k.r.Free(q)
+		return k.combined()
+	}
 	f := &k.flights[number]
 	f.of, f.status = nil, q.Status()
 	k.r.Free(q)

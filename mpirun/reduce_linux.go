@@ -23,20 +23,24 @@ type reductions struct {
 	left  map[int]int      // ranks that have not compared
 }
 
-// reduce lets the NICs carry out the allreduce that the process calls, if they
-// take it, and compares the result with what the host computes.
+// reduce lets the NICs begin the allreduce that the process calls, if they take it.
+// Meanwhile the process looks for completions: peers may need what it does then.
 func (k *rank) reduce() error {
 	one := k.reduction // a copy: the process cannot change it
 	k.arg = 0
-	k.refused++ // until it is done
+	if k.result.kind != 0 {
+		return k.spoiled("an allreduce in an allreduce")
+	}
+	k.refused++ // until it has begun
 	if one.kind == 0 || int(one.kind) > len(reductionTypes) || one.op == 0 || int(one.op) > len(reductionOps) {
 		return nil
 	}
 	t, op := reductionTypes[one.kind-1], reductionOps[one.op-1]
-	if one.count == 0 || one.count > maxMessage/uint64(t.Size()) {
+	n := one.count * uint64(t.Size())
+	apart := max(one.send, one.receive)-min(one.send, one.receive) >= n
+	if one.count == 0 || one.count > maxMessage/uint64(t.Size()) || one.send != 0 && !apart {
 		return nil // the library has an error for it, or another way
 	}
-	n := one.count * uint64(t.Size())
 	receive, err := k.reached(one.receive, n)
 	if err != nil {
 		return err
@@ -53,23 +57,33 @@ func (k *rank) reduce() error {
 	if err := k.read(from, given); err != nil {
 		return err
 	}
-	number := k.reduced
-	k.collected.give(number, int(k.rank), len(k.all), given)
-	why, err := k.r.Allreduce(a)
+	q, why, err := k.r.Allreduce(a)
 	if err != nil || why != "" {
-		k.collected.drop(number)
 		return err
 	}
+	q.User = reducing
+	k.collected.give(k.reduced, int(k.rank), len(k.all), given)
+	k.result, k.reducing, k.arg = one, 1, 1
+	k.refused--
+	return nil
+}
+
+// reducing is the number of no flight, but of an allreduce.
+const reducing = -1
+
+// combined ends the allreduce, and compares the result with what the host computes.
+func (k *rank) combined() error {
+	one, number := k.result, k.reduced
+	t, op := reductionTypes[one.kind-1], reductionOps[one.op-1]
 	runtime.Settle(k.r.Proc())
 	k.reduced++
-	k.refused--
-	k.arg = 1
-	got := make([]byte, n)
+	k.result, k.reducing = reduction{}, 0
+	got := make([]byte, one.count*uint64(t.Size()))
 	if err := k.read(one.receive, got); err != nil {
 		return err
 	}
 	if err := k.collected.compare(number, got, t, op); err != nil {
-		return fmt.Errorf("allreduce %d: %w", number, err)
+		return fmt.Errorf("rank %d: allreduce %d: %w", k.rank, number, err)
 	}
 	k.collected.drop(number)
 	return nil
@@ -153,28 +167,33 @@ func agreesFloat(got []byte, elements [][]byte, t mpi.Type, op *mpi.Op) bool {
 		}
 		return math.Float64frombits(binary.LittleEndian.Uint64(b))
 	}
-	last := 0x1p-52
+	const scale = 0x1p-64 // of sums, which may have more than the largest number
+	last, most := 0x1p-52, scale*math.MaxFloat64
 	if t == mpi.Float32 {
-		last = 0x1p-23
+		last, most = 0x1p-23, scale*math.MaxFloat32
 	}
-	want, magnitudes := number(elements[0]), math.Abs(number(elements[0]))
-	for _, e := range elements[1:] {
-		switch x := number(e); op {
-		case mpi.Sum:
+	want, sum, magnitudes := number(elements[0]), 0.0, 0.0
+	for i, e := range elements {
+		x := number(e)
+		sum, magnitudes = sum+scale*x, magnitudes+math.Abs(scale*x)
+		switch {
+		case i == 0:
+		case op == mpi.Sum:
 			want += x
-			magnitudes += math.Abs(x)
-		case mpi.Min:
+		case op == mpi.Min:
 			want = min(want, x)
 		default:
 			want = max(want, x)
 		}
 	}
 	is := number(got)
-	if math.IsNaN(want) || math.IsInf(want, 0) || math.IsInf(magnitudes, 0) {
-		return math.IsNaN(is) || math.IsInf(is, 0)
+	switch {
+	case op != mpi.Sum || math.IsInf(magnitudes, 0) || math.IsNaN(magnitudes):
+		return is == want || math.IsNaN(is) && math.IsNaN(want)
+	case magnitudes < most:
+		return math.Abs(is-want) <= magnitudes/scale*last*float64(len(elements))
+	case math.IsInf(is, 0) || math.IsNaN(is): // partial sums may have been too large
+		return true
 	}
-	if op != mpi.Sum {
-		return is == want
-	}
-	return math.Abs(is-want) <= magnitudes*last*float64(len(elements))
+	return math.Abs(scale*is-sum) <= magnitudes*last*float64(len(elements))
 }

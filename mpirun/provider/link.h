@@ -35,7 +35,7 @@ enum link_why {
 	WHY_FINALIZE,  // MPI_Finalize begins
 	WHY_REGION,    // MPI_Pcontrol with the level arg
 	WHY_REFUSED,   // a call of MPI that cannot be: arg is its place in refusedCalls
-	WHY_ALLREDUCE, // in reduction; arg is then 1 if the NICs have done it
+	WHY_ALLREDUCE, // in reduction; arg is then 1 if the NICs do it
 };
 
 enum post_kind {
@@ -123,7 +123,7 @@ struct link {
 		uint64_t count;
 		uint32_t type, op; // of link_type and link_op
 	} reduction;
-	uint32_t reduces, spare; // the NICs may take reductions
+	uint32_t reduces, reducing; // the NICs may take reductions, and have one under way
 	struct link_post posts[LINK_POSTS];
 	struct link_done done[LINK_DONE];
 };

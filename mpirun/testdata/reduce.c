@@ -41,6 +41,37 @@ static void check(MPI_Comm comm)
 	CHECK(short, MPI_SHORT)
 }
 
+// A rank in an allreduce still does what its peers need before they come there, and
+// a sum may have more than the largest number.
+static void meanwhile(int rank)
+{
+	int one = 1, both[2] = {0, 0}, sum, ranks, *count;
+	float large = rank % 2 ? -3e38f : 3e38f, most = 3e38f;
+	MPI_Win win;
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	MPI_Win_allocate(sizeof *count, sizeof *count, MPI_INFO_NULL, MPI_COMM_WORLD, &count, &win);
+	*count = 0;
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank) {
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+		MPI_Accumulate(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, win);
+		MPI_Win_unlock(0, win);
+	}
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+	if (sum != ranks || *count != (rank ? 0 : ranks - 1))
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	MPI_Win_unlock(rank, win);
+	MPI_Win_free(&win);
+	MPI_Allreduce(MPI_IN_PLACE, &large, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	if (large != 0 || most < 3.4e38f)
+		MPI_Abort(MPI_COMM_WORLD, 3);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (MPI_Allreduce(both, both, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS)
+		MPI_Abort(MPI_COMM_WORLD, 4);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Comm again, half, reversed;
@@ -54,6 +85,7 @@ int main(int argc, char **argv)
 	check(again);
 	check(half);
 	check(reversed);
+	meanwhile(rank);
 	MPI_Finalize();
 	return 0;
 }
