@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ import (
 const patience = 500 * time.Millisecond
 
 // mark is in the environment of all processes of a run, with its socket. Children
-// of ranks have it, too.
+// of ranks have it, too, or at least the UTS namespace of their node (agent.sh).
 const mark = "SPINSIM_LINK="
 
 // janitor has a shell kill what is left, and remove the folder, when this process
@@ -31,7 +32,8 @@ const mark = "SPINSIM_LINK="
 func janitor(folder, path string) (end func(), err error) {
 	const script = `read -r _
 for i in 1 2 3 4 5 6 7 8 9; do # they may have children meanwhile
-	list=$(grep -lszF "$1" /proc/[0-9]*/environ)
+	list=$(grep -lszF "$1" /proc/[0-9]*/environ
+		find /proc/[0-9]*/ns/uts -maxdepth 0 -printf '%p %l\n' | grep -F -f "$0/uts" | cut -d ' ' -f 1)
 	[ -n "$list" ] || break
 	for p in $list; do p=${p#/proc/}; kill -9 "${p%%/*}"; done
 done
@@ -48,6 +50,8 @@ rm -rf "$0"`
 // sweep kills all processes of a run, and returns the ranks of those that ranks
 // have left behind.
 func sweep(path string) (ranks []string) {
+	spaces, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "uts")) //lint:files scratch
+	nodes := strings.Fields(string(spaces))
 	for range 10 { // they may start others meanwhile
 		list, _ := os.ReadDir("/proc") //lint:files of the kernel
 		found := false
@@ -57,6 +61,9 @@ func sweep(path string) (ranks []string) {
 				continue
 			}
 			rank, is := member(pid, path)
+			if space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", pid)); !is && slices.Contains(nodes, space) {
+				rank, is = "unknown", true
+			}
 			if !is {
 				continue
 			}

@@ -281,7 +281,9 @@ func TestEnds(t *testing.T) {
 	longOutside = time.Second
 	defer func() { longOutside = 10 * time.Second }()
 	for how, wrong := range map[string]string{ //lint:maporder each by itself
-		"well": "", "clock": "", "test": "", "cancel": "", "mprobe": "", "ssend": "", "hosts": "",
+		"well": "", "clock": "", "test": "", "cancel": "", "mprobe": "", "ssend": "", "hosts": "", "child": "",
+		"error":    "rank 1: the process has ended before MPI_Finalize, with status 2",
+		"dynamic":  "calls MPI_Win_create_dynamic, which is not supported with one rank on each node",
 		"spawn":    "calls MPI_Comm_spawn, which is not supported",
 		"outside":  "rank 1: the process has ended before MPI_Finalize",
 		"deadlock": "rank 0 waits in receive from rank 1, 4 B, tag 1",
@@ -301,6 +303,12 @@ func TestEnds(t *testing.T) {
 			require.Contains(t, out, "spinsim: rank 1 waits in ")
 		}
 		if how == "clock" {
+		if how == "child" {
+			require.Contains(t, out, "ended processes that rank unknown had left behind")
+		}
+		if how == "error" {
+			require.Contains(t, out, "spinsim: rank 1: MPI_Send: MPI_ERR_COUNT: invalid count argument")
+		}
 			require.InDelta(t, 2.0, r.Took.Seconds()*1000, 0.01)
 		}
 		left, _ := exec.Command("pgrep", "-f", "^"+program).Output()

@@ -22,6 +22,20 @@ int main(int argc, char **argv)
 		raise(SIGKILL);
 	if (!strcmp(how, "exit") && rank == 1)
 		exit(0);
+	if (!strcmp(how, "error") && rank == 1)
+		MPI_Send(b, -1, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+	if (!strcmp(how, "endless"))
+		for (puts("it goes on"), fflush(stdout);;)
+			MPI_Barrier(MPI_COMM_WORLD);
+	if (!strcmp(how, "dynamic")) {
+		MPI_Win w;
+		MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+	}
+	if (!strcmp(how, "child") && rank == 1 && !fork()) { // it says of whom it is in no way
+		char *arguments[] = {argv[0], "-c", "sleep 1000; :", NULL};
+		setsid();
+		execve("/bin/sh", arguments, (char *[]){NULL});
+	}
 	if (!strcmp(how, "abort") && rank == 1)
 		MPI_Abort(MPI_COMM_WORLD, 5);
 	if (!strcmp(how, "truncate")) {
