@@ -6,7 +6,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -325,6 +328,36 @@ int MPI_Allreduce(const void *send, void *receive, int count, void *type, void *
 int MPI_Test(void *request, int *flag, void *status)
 {
 	REAL(MPI_Test);
+// Open MPI's mpirun, which is to be quiet about ranks that spinsim ends, would drop
+// what MPI says of an error that ends the program.
+extern int MPI_Error_string(int code, char *text, int *length) OBJECT;
+
+static void fatal(const int *code, const char *call)
+{
+	char text[512] = ""; // MPI has at most 256
+	int length;
+	if (code && MPI_Error_string)
+		MPI_Error_string(*code, text, &length);
+	fprintf(stderr, "spinsim: rank %s: %s: %s\n", getenv("OMPI_COMM_WORLD_RANK"), call ? call : "MPI", text);
+}
+
+#define FATAL(name) \
+	void name(void *object, int *code, ...) \
+	{ \
+		static void (*real)(void *, int *, ...); \
+		real = (void (*)(void *, int *, ...))dlsym(RTLD_NEXT, #name); \
+		va_list more; \
+		va_start(more, code); \
+		const char *call = va_arg(more, const char *); \
+		va_end(more); \
+		fatal(code, call); \
+		real(object, code, call, NULL); \
+	}
+
+FATAL(ompi_mpi_errors_are_fatal_comm_handler)
+FATAL(ompi_mpi_errors_are_fatal_file_handler)
+FATAL(ompi_mpi_errors_are_fatal_win_handler)
+
 	LOOKING(real(request, flag, status));
 }
 
