@@ -145,8 +145,8 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 			return k.r.Also(nil, portals.CTNone) // what peers still do here is nobody's concern
 		case whyRegion:
 		case whyRefused:
-			if call := k.arg; call < uint64(len(refusedCalls)) {
-				return fmt.Errorf("rank %d calls %s, which is not supported: only the ranks that mpirun has started are simulated", k.rank, refusedCalls[call])
+			if err := k.refuse(int(k.arg)); err != nil {
+				return err
 			}
 			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("call %d", k.arg))
 		case whyAllreduce:
@@ -171,6 +171,34 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("reason %d", why))
 		}
 	}
+// resume lets the process go on, and returns why it hands over. After the end of the
+// run it waits for the simulation to stop, which then says how far it has come.
+func (k *rank) resume(ctx context.Context, r *mpi.Rank) (why why) {
+	k.now = uint64(r.Now())
+	runtime.Settle(r.Proc())
+	why = whyGone
+	if ctx.Err() == nil {
+		why = k.yield()
+	}
+	for why == whyGone && ctx.Err() != nil {
+		r.Proc().Sleep(sim.Nanosecond)
+	}
+	return why
+}
+
+// refuse returns why a call of refusedCalls is an error, if it is.
+func (k *rank) refuse(call int) error {
+	switch {
+	case call < 0 || call >= len(refusedCalls):
+		return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("call %d", call))
+	case call != dynamicWindow:
+		return fmt.Errorf("rank %d calls %s, which is not supported: only the ranks that mpirun has started are simulated", k.rank, refusedCalls[call])
+	case k.of.MPI.PerNode > 1 || len(k.all) == 1:
+		return nil
+	}
+	return fmt.Errorf("rank %d calls %s, which is not supported with one rank on each node: Open MPI's puts to such windows do not end there; with several it takes messages", k.rank, refusedCalls[call])
+}
+
 }
 
 // turned carries out what the process has done in its turn. idle: nothing for the

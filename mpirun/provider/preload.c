@@ -252,6 +252,15 @@ REFUSED(3, MPI_Comm_accept, mpi_comm_accept_)
 REFUSED(4, MPI_Comm_connect, mpi_comm_connect_)
 REFUSED(5, MPI_Comm_join, mpi_comm_join_)
 
+// With one rank on a node, the library's way does not end (see refusedCalls).
+int MPI_Win_create_dynamic(void *info, void *comm, void *win)
+{
+	REAL(MPI_Win_create_dynamic);
+	if (spinsim_link && spinsim_link->state == LINK_RUNNING)
+		link_yield(spinsim_link, WHY_REFUSED, 6);
+	return real(info, comm, win);
+}
+
 // The NICs may take an allreduce of all ranks. Communicators, types and operations
 // of Open MPI are addresses of its own objects; NULL: the program has no such
 // library. Other calls are the library's.
