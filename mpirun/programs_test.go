@@ -349,3 +349,6 @@ func TestLAMMPS(t *testing.T) {
 		require.Equal(t, out, same)
 	}
 }
+	_, out, err := try(t, "spin-int", "portals", 1, "env", "-u", "LD_PRELOAD", compiled(t, "ends"), "well")
+	require.ErrorContains(t, err, "before rank 0 was on the network")
+	require.Contains(t, out, "rank 0 runs without the LD_PRELOAD that spinsim has given it")
