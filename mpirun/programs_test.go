@@ -320,6 +320,38 @@ func TestEnds(t *testing.T) {
 }
 
 // What is no MPI program measures nothing.
+// writer is called for what is written.
+type writer func()
+
+func (w writer) Write(b []byte) (int, error) {
+	w()
+	return len(b), nil
+}
+
+// A limit of time says how far the run had come, and blames a rank only if that has
+// not handed over for long.
+func TestEndless(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	p, err := profile.Load("spin-int")
+	require.NoError(t, err)
+	o, err := exanest.TransportOptions(p, "portals")
+	require.NoError(t, err)
+	o.Ranks = 2
+	limit := writer(func() { cancel(&sim.LimitError{Limit: "a test"}) })
+	_, err = (&Program{Config: runtime.Config{Profile: p}, MPI: o, Command: []string{compiled(t, "ends"), "endless"}, Out: limit, Err: t.Output()}).Run(ctx)
+	require.ErrorContains(t, err, "stopped by the limit of a test, at ")
+	require.NotContains(t, err.Error(), "computes")
+}
+
+// A receive from an endpoint does not take what another endpoint of its rank sent.
+func TestAimed(t *testing.T) {
+	p := post{peer: 1, peerEndpoint: 2}
+	require.NoError(t, p.aimed(done{sourceEndpoint: 2}))
+	require.ErrorContains(t, p.aimed(done{sourceEndpoint: 3}), "a receive from endpoint 2 of rank 1 has found a message of its endpoint 3 first")
+	p.peer = -1
+	require.NoError(t, p.aimed(done{sourceEndpoint: 3}))
+}
+
 func TestNoMPI(t *testing.T) {
 	_, _, err := try(t, "spin-int", "portals", 2, "echo", "hello")
 	require.ErrorContains(t, err, "before rank 0, 1 was on the network")

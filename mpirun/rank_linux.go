@@ -342,6 +342,9 @@ func (k *rank) deliver(number int) error {
 		if err := k.scatter(&f.post, f.view.Read()[:f.status.Bytes]); err != nil {
 			return err
 		}
+	if err := f.aimed(d); err != nil {
+		return err
+	}
 	}
 	d := k.described(f.context, f.status)
 	d.addr = f.addr + f.filled
@@ -364,6 +367,15 @@ func (k *rank) deliver(number int) error {
 		return k.emptied(endpoint)
 	}
 	return nil
+// aimed reports whether a message is from the endpoint that a receive names: on the
+// network a receive compares ranks alone.
+func (p *post) aimed(d done) error {
+	if p.peer < 0 || p.peerEndpoint == d.sourceEndpoint {
+		return nil
+	}
+	return fmt.Errorf("a receive from endpoint %d of rank %d has found a message of its endpoint %d first, which is not supported", p.peerEndpoint, p.peer, d.sourceEndpoint)
+}
+
 }
 
 // described is the completion of a receive or of a peek.

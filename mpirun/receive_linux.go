@@ -24,6 +24,9 @@ func (k *rank) peek(p *post) error {
 		return nil
 	}
 	d := k.described(p.context, s)
+	if err := p.aimed(d); err != nil {
+		return err
+	}
 	d.endpoint = p.endpoint
 	k.push(d)
 	if p.flags&(postClaim|postDiscard) == 0 {
