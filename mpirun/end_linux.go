@@ -111,14 +111,14 @@ func settle(ended <-chan error, kill func(), path string) (err error) {
 }
 
 // late is the error of a run that has ended. At the end of time it names the rank
-// whose turn it was.
+// that has not handed over for long.
 func late(cause error, links []*link) error {
 	if _, is := errors.AsType[*sim.LimitError](cause); !is {
 		return cause
 	}
 	var held []string
 	for i, l := range links {
-		if l == nil || l.held.Load() {
+		if l != nil && l.held.Load() {
 			held = append(held, strconv.Itoa(i))
 		}
 	}

@@ -160,7 +160,8 @@ type link struct {
 	over     chan struct{} // closed then
 	file     []byte
 	fd       int          // of the process: pidfd_open
-	held     atomic.Bool  // it was its turn when it was killed
+	held     atomic.Bool  // it had had its turn for long when it was killed
+	began    atomic.Int64 // its turn, nanoseconds
 	code     atomic.Int64 // its status at exit, and 1<<32; 0: it has not said so
 	// the process cannot change these
 	tail             uint32 // of done
@@ -255,7 +256,7 @@ func (l *link) kill() {
 	if l.gone.Load() {
 		return
 	}
-	l.held.Store(l.finished.Load() || atomic.LoadUint32(&l.turn) == turnProcess)
+	l.held.Store(l.finished.Load() || atomic.LoadUint32(&l.turn) == turnProcess && time.Since(time.Unix(0, l.began.Load())) > patience)
 	_ = unix.Kill(int(l.pid), unix.SIGKILL) // it may have ended
 }
 
@@ -376,6 +377,7 @@ func (l *link) yield() why {
 	if l.gone.Load() {
 		return whyGone
 	}
+	l.began.Store(time.Now().UnixNano())
 	l.wake(turnProcess)
 	return l.await()
 }

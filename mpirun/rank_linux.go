@@ -1,6 +1,7 @@
 package mpirun
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -120,15 +121,13 @@ func (k *rank) prepare(r *mpi.Rank) (err error) {
 }
 
 // program is the program of a rank.
-func (k *rank) program(r *mpi.Rank) (err error) {
+func (k *rank) program(ctx context.Context, r *mpi.Rank) (err error) {
 	defer func() { err = errors.Join(err, k.memory.close(), k.counter.close()) }()
 	if err := k.prepare(r); err != nil {
 		return err
 	}
 	for last := why(0); ; {
-		k.now = uint64(r.Now())
-		runtime.Settle(r.Proc())
-		why := k.yield()
+		why := k.resume(ctx, r)
 		if why == whyGone {
 			return k.early()
 		}
@@ -148,7 +147,6 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 			if err := k.refuse(int(k.arg)); err != nil {
 				return err
 			}
-			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("call %d", k.arg))
 		case whyAllreduce:
 			if err := k.reduce(); err != nil {
 				return fmt.Errorf("rank %d: %w", k.rank, err)
@@ -171,6 +169,8 @@ func (k *rank) program(r *mpi.Rank) (err error) {
 			return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("reason %d", why))
 		}
 	}
+}
+
 // resume lets the process go on, and returns why it hands over. After the end of the
 // run it waits for the simulation to stop, which then says how far it has come.
 func (k *rank) resume(ctx context.Context, r *mpi.Rank) (why why) {
@@ -197,8 +197,6 @@ func (k *rank) refuse(call int) error {
 		return nil
 	}
 	return fmt.Errorf("rank %d calls %s, which is not supported with one rank on each node: Open MPI's puts to such windows do not end there; with several it takes messages", k.rank, refusedCalls[call])
-}
-
 }
 
 // turned carries out what the process has done in its turn. idle: nothing for the
@@ -342,11 +340,11 @@ func (k *rank) deliver(number int) error {
 		if err := k.scatter(&f.post, f.view.Read()[:f.status.Bytes]); err != nil {
 			return err
 		}
+	}
+	d := k.described(f.context, f.status)
 	if err := f.aimed(d); err != nil {
 		return err
 	}
-	}
-	d := k.described(f.context, f.status)
 	d.addr = f.addr + f.filled
 	if f.flags&postMessage != 0 {
 		d.flags = d.flags&^flagTagged | flagMessage
@@ -367,6 +365,8 @@ func (k *rank) deliver(number int) error {
 		return k.emptied(endpoint)
 	}
 	return nil
+}
+
 // aimed reports whether a message is from the endpoint that a receive names: on the
 // network a receive compares ranks alone.
 func (p *post) aimed(d done) error {
@@ -374,8 +374,6 @@ func (p *post) aimed(d done) error {
 		return nil
 	}
 	return fmt.Errorf("a receive from endpoint %d of rank %d has found a message of its endpoint %d first, which is not supported", p.peerEndpoint, p.peer, d.sourceEndpoint)
-}
-
 }
 
 // described is the completion of a receive or of a peek.

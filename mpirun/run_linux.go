@@ -17,6 +17,7 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Run runs the program to its end. Errors: a *MissingError; a rank has ended
@@ -63,7 +64,8 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		fail(err) // which ends the ranks
 		_ = settle(ended, kill, path)
-		if cause := context.Cause(run); !errors.Is(cause, errEarly) {
+		_, stopped := errors.AsType[*sim.LimitError](err) // which knows more of the limit
+		if cause := context.Cause(run); !errors.Is(cause, errEarly) && !stopped {
 			err = cause // the first error, and the only one
 		}
 		return result, late(err, links)
@@ -209,7 +211,7 @@ func (p *Program) simulate(ctx context.Context, links []*link, fail func(error))
 		}
 		all[i] = k
 		if err := w.Spawn(i, func(r *mpi.Rank) error {
-			err := k.program(r)
+			err := k.program(ctx, r)
 			result.Took = max(result.Took, r.Now())
 			result.Pages += k.memory.pages
 			result.Absent += k.memory.absent

@@ -328,15 +328,6 @@ int MPI_Allreduce(const void *send, void *receive, int count, void *type, void *
 	return real(send, receive, count, type, op, comm);
 }
 
-#define LOOKING(call) \
-	spinsim_looking++; \
-	int e = call; \
-	spinsim_looking--; \
-	return e
-
-int MPI_Test(void *request, int *flag, void *status)
-{
-	REAL(MPI_Test);
 // Open MPI's mpirun, which is to be quiet about ranks that spinsim ends, would drop
 // what MPI says of an error that ends the program.
 extern int MPI_Error_string(int code, char *text, int *length) OBJECT;
@@ -367,6 +358,15 @@ FATAL(ompi_mpi_errors_are_fatal_comm_handler)
 FATAL(ompi_mpi_errors_are_fatal_file_handler)
 FATAL(ompi_mpi_errors_are_fatal_win_handler)
 
+#define LOOKING(call) \
+	spinsim_looking++; \
+	int e = call; \
+	spinsim_looking--; \
+	return e
+
+int MPI_Test(void *request, int *flag, void *status)
+{
+	REAL(MPI_Test);
 	LOOKING(real(request, flag, status));
 }
 
