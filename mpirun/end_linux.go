@@ -62,7 +62,10 @@ func sweep(path string) (ranks []string) {
 			}
 			rank, is := member(pid, path)
 			if space, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", pid)); !is && slices.Contains(nodes, space) {
-				rank, is = "unknown", true
+				is = true
+				if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(line) > 0 { //lint:files of the kernel
+					rank = "unknown" // else it is about to end, and has lost its environment
+				}
 			}
 			if !is {
 				continue
