@@ -276,6 +276,16 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+// Fortran's bindings, and tools, call MPI by its other names.
+func TestOtherNames(t *testing.T) {
+	r, out, err := tryOn(t, "spin-int", "portals-offload", 2, func(p *Program) {
+		p.MPI.Allreduce, p.Compute.Regions = mpi.ModeRing, map[int]sim.Time{7: sim.Millisecond}
+	}, compiled(t, "pmpi"))
+	require.NoError(t, err, out)
+	require.Equal(t, []int64{2, 0}, []int64{r.Reduced, r.Refused})
+	require.Greater(t, r.Took, sim.Millisecond)
+}
+
 // How programs end, and what the run says of it.
 func TestEnds(t *testing.T) {
 	program := compiled(t, "ends")

@@ -174,9 +174,24 @@ static void ends(void)
 		link_yield(spinsim_link, WHY_FINALIZE, 0);
 }
 
-int MPI_Init(int *argc, char ***argv)
+// Each call of MPI is there as MPI_X, and as PMPI_X: that is what Fortran's bindings
+// call, and tools that have an MPI_X of their own.
+#define HOOK(name, arguments, ...) \
+	static int hook_##name(int (*real)(__VA_ARGS__), __VA_ARGS__); \
+	int name(__VA_ARGS__) \
+	{ \
+		REAL(name); \
+		return hook_##name arguments; \
+	} \
+	int P##name(__VA_ARGS__) \
+	{ \
+		REAL(P##name); \
+		return hook_##name arguments; \
+	} \
+	static int hook_##name(int (*real)(__VA_ARGS__), __VA_ARGS__)
+
+HOOK(MPI_Init, (real, argc, argv), int *argc, char ***argv)
 {
-	REAL(MPI_Init);
 	int e = real(argc, argv);
 	begun();
 	return e;
@@ -186,9 +201,8 @@ int MPI_Init(int *argc, char ***argv)
 // it may call MPI.
 enum { FUNNELED = 1 };
 
-int MPI_Init_thread(int *argc, char ***argv, int wanted, int *provided)
+HOOK(MPI_Init_thread, (real, argc, argv, wanted, provided), int *argc, char ***argv, int wanted, int *provided)
 {
-	REAL(MPI_Init_thread);
 	int e = real(argc, argv, wanted > FUNNELED ? FUNNELED : wanted, provided);
 	begun();
 	return e;
@@ -201,28 +215,11 @@ int MPI_Finalize(void)
 	return real();
 }
 
-// Fortran's calls do not go through those of C.
-
-void mpi_init_(int *e)
+int PMPI_Finalize(void)
 {
-	REAL(mpi_init_);
-	real(e);
-	begun();
-}
-
-void mpi_init_thread_(int *wanted, int *provided, int *e)
-{
-	REAL(mpi_init_thread_);
-	int most = *wanted > FUNNELED ? FUNNELED : *wanted;
-	real(&most, provided, e);
-	begun();
-}
-
-void mpi_finalize_(int *e)
-{
-	REAL(mpi_finalize_);
+	REAL(PMPI_Finalize);
 	ends();
-	real(e);
+	return real();
 }
 
 int MPI_Pcontrol(const int level, ...)
@@ -232,30 +229,29 @@ int MPI_Pcontrol(const int level, ...)
 	return 0;
 }
 
-void mpi_pcontrol_(int *level) { MPI_Pcontrol(*level); }
+int PMPI_Pcontrol(const int level, ...) __attribute__((alias("MPI_Pcontrol")));
 
 // Calls that would start processes, or reach others, which are not simulated. They
 // end the run.
-#define REFUSED(place, c, fortran) \
+#define REFUSED(place, c) \
 	int c(void) \
 	{ \
 		if (spinsim_link && spinsim_link->state == LINK_RUNNING) \
 			link_yield(spinsim_link, WHY_REFUSED, place); \
 		return 1; \
 	} \
-	void fortran(void) { c(); }
+	int P##c(void) __attribute__((alias(#c)));
 
-REFUSED(0, MPI_Comm_spawn, mpi_comm_spawn_)
-REFUSED(1, MPI_Comm_spawn_multiple, mpi_comm_spawn_multiple_)
-REFUSED(2, MPI_Open_port, mpi_open_port_)
-REFUSED(3, MPI_Comm_accept, mpi_comm_accept_)
-REFUSED(4, MPI_Comm_connect, mpi_comm_connect_)
-REFUSED(5, MPI_Comm_join, mpi_comm_join_)
+REFUSED(0, MPI_Comm_spawn)
+REFUSED(1, MPI_Comm_spawn_multiple)
+REFUSED(2, MPI_Open_port)
+REFUSED(3, MPI_Comm_accept)
+REFUSED(4, MPI_Comm_connect)
+REFUSED(5, MPI_Comm_join)
 
 // With one rank on a node, the library's way does not end (see refusedCalls).
-int MPI_Win_create_dynamic(void *info, void *comm, void *win)
+HOOK(MPI_Win_create_dynamic, (real, info, comm, win), void *info, void *comm, void *win)
 {
-	REAL(MPI_Win_create_dynamic);
 	if (spinsim_link && spinsim_link->state == LINK_RUNNING)
 		link_yield(spinsim_link, WHY_REFUSED, 6);
 	return real(info, comm, win);
@@ -273,6 +269,13 @@ extern char ompi_mpi_comm_world OBJECT,
 	ompi_mpi_int64_t OBJECT,
 	ompi_mpi_float OBJECT,
 	ompi_mpi_double OBJECT,
+	ompi_mpi_integer OBJECT,
+	ompi_mpi_integer4 OBJECT,
+	ompi_mpi_integer8 OBJECT,
+	ompi_mpi_real OBJECT,
+	ompi_mpi_real4 OBJECT,
+	ompi_mpi_real8 OBJECT,
+	ompi_mpi_dblprec OBJECT,
 	ompi_mpi_op_sum OBJECT,
 	ompi_mpi_op_min OBJECT,
 	ompi_mpi_op_max OBJECT;
@@ -293,6 +296,8 @@ static uint32_t number_of(const void *object, const struct named *list, size_t n
 static const struct named types[] = {
 	{&ompi_mpi_int, TYPE_INT32}, {&ompi_mpi_int32_t, TYPE_INT32}, {&ompi_mpi_long, TYPE_INT64}, {&ompi_mpi_long_long_int, TYPE_INT64},
 	{&ompi_mpi_int64_t, TYPE_INT64}, {&ompi_mpi_float, TYPE_FLOAT32}, {&ompi_mpi_double, TYPE_FLOAT64},
+	{&ompi_mpi_integer, TYPE_INT32}, {&ompi_mpi_integer4, TYPE_INT32}, {&ompi_mpi_integer8, TYPE_INT64}, {&ompi_mpi_real, TYPE_FLOAT32},
+	{&ompi_mpi_real4, TYPE_FLOAT32}, {&ompi_mpi_real8, TYPE_FLOAT64}, {&ompi_mpi_dblprec, TYPE_FLOAT64},
 };
 static const struct named operations[] = {{&ompi_mpi_op_sum, OP_SUM}, {&ompi_mpi_op_min, OP_MIN}, {&ompi_mpi_op_max, OP_MAX}};
 
@@ -307,9 +312,8 @@ static bool all(void *comm)
 	return comm == &ompi_mpi_comm_world || (MPI_Comm_compare && MPI_Comm_compare(comm, &ompi_mpi_comm_world, &result) == 0 && result <= MPI_CONGRUENT);
 }
 
-int MPI_Allreduce(const void *send, void *receive, int count, void *type, void *op, void *comm)
+HOOK(MPI_Allreduce, (real, send, receive, count, type, op, comm), const void *send, void *receive, int count, void *type, void *op, void *comm)
 {
-	REAL(MPI_Allreduce);
 	struct link *l = spinsim_link;
 	if (l && l->reduces && spinsim_inside() && count > 0 && send && all(comm)) {
 		l->reduction.send = send == (void *)1 ? 0 : (uint64_t)send; // MPI_IN_PLACE
@@ -364,38 +368,11 @@ FATAL(ompi_mpi_errors_are_fatal_win_handler)
 	spinsim_looking--; \
 	return e
 
-int MPI_Test(void *request, int *flag, void *status)
-{
-	REAL(MPI_Test);
-	LOOKING(real(request, flag, status));
-}
-
-int MPI_Testall(int n, void *requests, int *flag, void *statuses)
-{
-	REAL(MPI_Testall);
-	LOOKING(real(n, requests, flag, statuses));
-}
-
-int MPI_Testany(int n, void *requests, int *index, int *flag, void *status)
-{
-	REAL(MPI_Testany);
-	LOOKING(real(n, requests, index, flag, status));
-}
-
-int MPI_Testsome(int n, void *requests, int *outcount, int *indices, void *statuses)
-{
-	REAL(MPI_Testsome);
-	LOOKING(real(n, requests, outcount, indices, statuses));
-}
-
-int MPI_Iprobe(int source, int tag, void *comm, int *flag, void *status)
-{
-	REAL(MPI_Iprobe);
-	LOOKING(real(source, tag, comm, flag, status));
-}
-
-int MPI_Improbe(int source, int tag, void *comm, int *flag, void *message, void *status)
-{
-	REAL(MPI_Improbe);
-	LOOKING(real(source, tag, comm, flag, message, status));
-}
+HOOK(MPI_Test, (real, request, flag, status), void *request, int *flag, void *status) { LOOKING(real(request, flag, status)); }
+HOOK(MPI_Testall, (real, n, requests, flag, statuses), int n, void *requests, int *flag, void *statuses) { LOOKING(real(n, requests, flag, statuses)); }
+HOOK(MPI_Testany, (real, n, requests, index, flag, status), int n, void *requests, int *index, int *flag, void *status) { LOOKING(real(n, requests, index, flag, status)); }
+HOOK(MPI_Testsome, (real, n, requests, outcount, indices, statuses), int n, void *requests, int *outcount, int *indices, void *statuses) { LOOKING(real(n, requests, outcount, indices, statuses)); }
+HOOK(MPI_Iprobe, (real, source, tag, comm, flag, status), int source, int tag, void *comm, int *flag, void *status) { LOOKING(real(source, tag, comm, flag, status)); }
+HOOK(MPI_Improbe, (real, source, tag, comm, flag, message, status), int source, int tag, void *comm, int *flag, void *message, void *status) { LOOKING(real(source, tag, comm, flag, message, status)); }
+HOOK(MPI_Request_get_status, (real, request, flag, status), void *request, int *flag, void *status) { LOOKING(real(request, flag, status)); }
+HOOK(MPI_Win_test, (real, win, flag), void *win, int *flag) { LOOKING(real(win, flag)); }
