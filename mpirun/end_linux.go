@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,12 +32,14 @@ func janitor(folder, path string) (end func(), err error) {
 	const script = `read -r _
 for i in 1 2 3 4 5 6 7 8 9; do # they may have children meanwhile
 	list=$(grep -lszF "$1" /proc/[0-9]*/environ
-		find /proc/[0-9]*/ns/uts -maxdepth 0 -printf '%p %l\n' | grep -F -f "$0/uts" | cut -d ' ' -f 1)
+		for p in $(find /proc/[0-9]*/ns/uts -maxdepth 0 -printf '%p %l\n' | grep -F -f "$0/uts" | cut -d / -f 3); do
+			grep -qszF "$2" "/proc/$p/environ" || echo "/proc/$p" # else the number has a new owner
+		done)
 	[ -n "$list" ] || break
 	for p in $list; do p=${p#/proc/}; kill -9 "${p%%/*}"; done
 done
 rm -rf "$0"`
-	c := exec.Command("/bin/sh", "-c", script, folder, mark+path)
+	c := exec.Command("/bin/sh", "-c", script, folder, mark+path, mark)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // no signal of the terminal reaches it
 	pipe, err := c.StdinPipe()
 	if err != nil {
@@ -49,9 +50,13 @@ rm -rf "$0"`
 
 // sweep kills all processes of a run, and returns the ranks of those that ranks
 // have left behind.
-func sweep(path string) (ranks []string) {
-	spaces, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "uts")) //lint:files scratch
-	nodes := strings.Fields(string(spaces))
+func sweep(path string, links []*link) (ranks []string) {
+	var nodes []string
+	for _, l := range links {
+		if l != nil {
+			nodes = append(nodes, l.node)
+		}
+	}
 	for range 10 { // they may start others meanwhile
 		list, _ := os.ReadDir("/proc") //lint:files of the kernel
 		found := false
@@ -101,13 +106,13 @@ func member(pid int, path string) (rank string, is bool) {
 }
 
 // settle ends mpirun, when it has written what ranks have said at last.
-func settle(ended <-chan error, kill func(), path string) (err error) {
+func settle(ended <-chan error, kill func(), path string, links []*link) (err error) {
 	select {
 	case err = <-ended:
-		sweep(path)
+		sweep(path, links)
 	case <-time.After(patience):
 		kill()
-		sweep(path)
+		sweep(path, links)
 		err = <-ended
 	}
 	return err
@@ -144,14 +149,14 @@ func (p *Program) leave(ctx context.Context, links []*link, ended <-chan error, 
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		_ = settle(ended, kill, path)
+		_ = settle(ended, kill, path, links)
 		return late(context.Cause(ctx), links)
 	case <-over: // mpirun waits for all who have the program's output
 	}
-	if left := sweep(path); left != nil {
+	if left := sweep(path, links); left != nil {
 		fmt.Fprintf(p.Err, "spinsim: mpirun: ended processes that rank %s had left behind\n", strings.Join(left, ", "))
 	}
-	_ = settle(ended, kill, path)
+	_ = settle(ended, kill, path, links)
 	links = slices.DeleteFunc(slices.Clone(links), func(l *link) bool {
 		<-l.over
 		status, said := l.status()

@@ -160,6 +160,8 @@ type link struct {
 	over     chan struct{} // closed then
 	file     []byte
 	fd       int          // of the process: pidfd_open
+	node     string       // its UTS namespace
+	space    *os.File     // the same, open: nobody else has its number
 	held     atomic.Bool  // it had had its turn for long when it was killed
 	began    atomic.Int64 // its turn, nanoseconds
 	code     atomic.Int64 // its status at exit, and 1<<32; 0: it has not said so
@@ -209,6 +211,13 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 	}
 	l := &link{shared: (*shared)(unsafe.Pointer(&file[0])), over: make(chan struct{}), file: file, fd: process, rank: h.rank, ranks: h.ranks, pid: h.pid}
 	l.version, l.size, l.shared.rank, l.shared.ranks, l.shared.pid = linkVersion, uint32(size), h.rank, h.ranks, h.pid
+	space := fmt.Sprintf("/proc/%d/ns/uts", h.pid)
+	if l.space, err = os.Open(space); err == nil { //lint:files of the kernel
+		l.node, err = os.Readlink(space)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mpirun: rank %d: the process has ended in MPI_Init: %w", h.rank, err)
+	}
 	if l.socket, err = conn.File(); err != nil {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
@@ -216,6 +225,15 @@ func accept(conn *net.UnixConn, ranks int) (*link, error) {
 		return nil, fmt.Errorf("mpirun: %w", err)
 	}
 	return l, conn.Close()
+}
+
+// forget gives up the namespaces of processes.
+func forget(links []*link) {
+	for _, l := range links {
+		if l != nil {
+			_ = l.space.Close() // nothing was written
+		}
+	}
 }
 
 // peer returns the process at the other end.

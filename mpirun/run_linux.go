@@ -58,12 +58,13 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	defer kill()
 	ended := p.start(command, mpirun, provider, folder, path, fail)
 	links, err := gather(run, listener, p.MPI.Ranks, fail)
+	defer forget(links)
 	if err == nil {
 		result, err = p.simulate(run, links, fail)
 	}
 	if err != nil {
 		fail(err) // which ends the ranks
-		_ = settle(ended, kill, path)
+		_ = settle(ended, kill, path, links)
 		_, stopped := errors.AsType[*sim.LimitError](err) // which knows more of the limit
 		if cause := context.Cause(run); !errors.Is(cause, errEarly) && !stopped {
 			err = cause // the first error, and the only one
