@@ -120,9 +120,13 @@ func settle(ended <-chan error, kill func(), path string, links []*link) (err er
 
 // late is the error of a run that has ended. At the end of time it names the rank
 // that has not handed over for long.
-func late(cause error, links []*link) error {
-	if _, is := errors.AsType[*sim.LimitError](cause); !is {
-		return cause
+func late(run context.Context, err error, links []*link) error {
+	_, limit := errors.AsType[*sim.LimitError](err) // which knows more than the cause
+	if cause := context.Cause(run); !limit && !errors.Is(cause, errEarly) {
+		err = cause // the first error, and the only one
+	}
+	if _, limit = errors.AsType[*sim.LimitError](err); !limit {
+		return err
 	}
 	var held []string
 	for i, l := range links {
@@ -131,9 +135,9 @@ func late(cause error, links []*link) error {
 		}
 	}
 	if held == nil {
-		return cause
+		return err
 	}
-	return fmt.Errorf("rank %s computes, is stopped or waits outside MPI: %w", strings.Join(held, ", "), cause)
+	return fmt.Errorf("rank %s computes, is stopped or waits outside MPI: %w", strings.Join(held, ", "), err)
 }
 
 // leave waits until all processes have ended by themselves. What ranks have left
@@ -150,7 +154,7 @@ func (p *Program) leave(ctx context.Context, links []*link, ended <-chan error, 
 	case err = <-ended:
 	case <-ctx.Done():
 		_ = settle(ended, kill, path, links)
-		return late(context.Cause(ctx), links)
+		return late(ctx, context.Cause(ctx), links)
 	case <-over: // mpirun waits for all who have the program's output
 	}
 	if left := sweep(path, links); left != nil {

@@ -144,6 +144,19 @@ var refusedCalls = []string{"MPI_Comm_spawn", "MPI_Comm_spawn_multiple", "MPI_Op
 
 const dynamicWindow = 6
 
+// refuse returns why a call of refusedCalls is an error, if it is.
+func (k *rank) refuse(call int) error {
+	switch {
+	case call < 0 || call >= len(refusedCalls):
+		return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("call %d", call))
+	case call != dynamicWindow:
+		return fmt.Errorf("rank %d calls %s, which is not supported: only the ranks that mpirun has started are simulated", k.rank, refusedCalls[call])
+	case k.of.MPI.PerNode > 1 || len(k.all) == 1:
+		return nil
+	}
+	return fmt.Errorf("rank %d calls %s, which is not supported with one rank on each node: Open MPI's puts to such windows do not end there; with several it takes messages", k.rank, refusedCalls[call])
+}
+
 // reduction is an allreduce that the process calls.
 type reduction struct {
 	send, receive, count uint64

@@ -186,19 +186,6 @@ func (k *rank) resume(ctx context.Context, r *mpi.Rank) (why why) {
 	return why
 }
 
-// refuse returns why a call of refusedCalls is an error, if it is.
-func (k *rank) refuse(call int) error {
-	switch {
-	case call < 0 || call >= len(refusedCalls):
-		return fmt.Errorf("rank %d: %w", k.rank, k.spoiled("call %d", call))
-	case call != dynamicWindow:
-		return fmt.Errorf("rank %d calls %s, which is not supported: only the ranks that mpirun has started are simulated", k.rank, refusedCalls[call])
-	case k.of.MPI.PerNode > 1 || len(k.all) == 1:
-		return nil
-	}
-	return fmt.Errorf("rank %d calls %s, which is not supported with one rank on each node: Open MPI's puts to such windows do not end there; with several it takes messages", k.rank, refusedCalls[call])
-}
-
 // turned carries out what the process has done in its turn. idle: nothing for the
 // network.
 func (k *rank) turned(why why) (idle bool, err error) {
@@ -365,15 +352,6 @@ func (k *rank) deliver(number int) error {
 		return k.emptied(endpoint)
 	}
 	return nil
-}
-
-// aimed reports whether a message is from the endpoint that a receive names: on the
-// network a receive compares ranks alone.
-func (p *post) aimed(d done) error {
-	if p.peer < 0 || p.peerEndpoint == d.sourceEndpoint {
-		return nil
-	}
-	return fmt.Errorf("a receive from endpoint %d of rank %d has found a message of its endpoint %d first, which is not supported", p.peerEndpoint, p.peer, d.sourceEndpoint)
 }
 
 // described is the completion of a receive or of a peek.

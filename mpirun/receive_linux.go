@@ -51,6 +51,15 @@ func (k *rank) peek(p *post) error {
 	return nil
 }
 
+// aimed reports whether a message is from the endpoint that a receive names: on the
+// network a receive compares ranks alone.
+func (p *post) aimed(d done) error {
+	if p.peer < 0 || p.peerEndpoint == d.sourceEndpoint {
+		return nil
+	}
+	return fmt.Errorf("a receive from endpoint %d of rank %d has found a message of its endpoint %d first, which is not supported", p.peerEndpoint, p.peer, d.sourceEndpoint)
+}
+
 // claim receives the message that a peek with the same context has found.
 func (k *rank) claim(p *post) error {
 	for i := range k.flights {

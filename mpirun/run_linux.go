@@ -17,7 +17,6 @@ import (
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // Run runs the program to its end. Errors: a *MissingError; a rank has ended
@@ -65,11 +64,7 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		fail(err) // which ends the ranks
 		_ = settle(ended, kill, path, links)
-		_, stopped := errors.AsType[*sim.LimitError](err) // which knows more of the limit
-		if cause := context.Cause(run); !errors.Is(cause, errEarly) && !stopped {
-			err = cause // the first error, and the only one
-		}
-		return result, late(err, links)
+		return result, late(run, err, links)
 	}
 	for _, l := range links {
 		l.finished.Store(true)
