@@ -121,11 +121,15 @@ func settle(ended <-chan error, kill func(), path string, links []*link) (err er
 // late is the error of a run that has ended. At the end of time it names the rank
 // that has not handed over for long.
 func late(run context.Context, err error, links []*link) error {
-	_, limit := errors.AsType[*sim.LimitError](err) // which knows more than the cause
-	if cause := context.Cause(run); !limit && !errors.Is(cause, errEarly) {
-		err = cause // the first error, and the only one
+	if cause := context.Cause(run); !errors.Is(cause, errEarly) {
+		switch stopped, is := errors.AsType[*sim.LimitError](err); {
+		case !is:
+			err = cause
+		case stopped.Pending > 0: // what comes with it is of processes that have been ended
+			err = stopped
+		}
 	}
-	if _, limit = errors.AsType[*sim.LimitError](err); !limit {
+	if _, limit := errors.AsType[*sim.LimitError](err); !limit {
 		return err
 	}
 	var held []string

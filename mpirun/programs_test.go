@@ -5,6 +5,7 @@ package mpirun
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -351,6 +352,16 @@ func TestEndless(t *testing.T) {
 	_, err = (&Program{Config: runtime.Config{Profile: p}, MPI: o, Command: []string{compiled(t, "ends"), "endless"}, Out: limit, Err: t.Output()}).Run(ctx)
 	require.ErrorContains(t, err, "stopped by the limit of a test, at ")
 	require.NotContains(t, err.Error(), "computes")
+}
+
+// At a limit nothing is said of what the end of the ranks has done to the simulation.
+func TestLate(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	limit := &sim.LimitError{Limit: "a test", Pending: 2}
+	cancel(&sim.LimitError{Limit: "a test"})
+	require.Equal(t, error(limit), late(ctx, errors.Join(limit, errors.New("bytes have vanished")), nil))
+	require.EqualError(t, late(ctx, errors.New("bytes have vanished"), nil), "incomplete: stopped by the limit of a test")
+	require.ErrorContains(t, late(ctx, missing([]*link{nil}, context.Cause(ctx)), nil), "before rank 0 was on the network")
 }
 
 // A receive from an endpoint does not take what another endpoint of its rank sent.
