@@ -30,10 +30,13 @@ const mark = "SPINSIM_LINK="
 // has ended, however it ends: then the pipe closes. end does so, too.
 func janitor(folder, path string) (end func(), err error) {
 	const script = `read -r _
+user=; [ "$(id -u)" = 0 ] || user='--user --preserve-credentials'
 for i in 1 2 3 4 5 6 7 8 9; do # they may have children meanwhile
 	list=$(grep -lszF "$1" /proc/[0-9]*/environ
 		for p in $(find /proc/[0-9]*/ns/uts -maxdepth 0 -printf '%p %l\n' | grep -F -f "$0/uts" | cut -d / -f 3); do
-			grep -qszF "$2" "/proc/$p/environ" || echo "/proc/$p" # else the number has a new owner
+			# else the namespace's number has a new owner
+			grep -qszF "$2" "/proc/$p/environ" && continue
+			case $(nsenter $user --uts -t "$p" hostname) in node[0-9]*) echo "/proc/$p";; esac
 		done)
 	[ -n "$list" ] || break
 	for p in $list; do p=${p#/proc/}; kill -9 "${p%%/*}"; done

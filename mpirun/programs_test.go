@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -329,6 +330,33 @@ func TestEnds(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf(".spinsim-mpirun.%d-*", os.Getpid())))
 	require.NoError(t, err)
 	require.Empty(t, folders)
+}
+
+// A daemon of Open MPI that is killed while it starts ends the run.
+func TestDaemonDies(t *testing.T) {
+	program := compiled(t, "ends")
+	for range 5 {
+		over := make(chan bool)
+		go func() {
+			defer close(over)
+			for killed := false; !killed; {
+				files, _ := filepath.Glob("/proc/[0-9]*/comm")
+				for _, file := range files {
+					if name, _ := os.ReadFile(file); string(name) != "orted\n" {
+						continue
+					}
+					pid, _ := strconv.Atoi(strings.Split(file, "/")[2])
+					environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+					if strings.Contains(string(environment), fmt.Sprintf("%s%s/.spinsim-mpirun.%d-", mark, os.TempDir(), os.Getpid())) {
+						killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+					}
+				}
+			}
+		}()
+		_, _, err := try(t, "spin-int", "portals", 4, program, "well")
+		require.Error(t, err)
+		<-over
+	}
 }
 
 // writer is called for what is written.

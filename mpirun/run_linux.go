@@ -107,6 +107,8 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder, path stri
 		"--mca", "mpi_add_procs_cutoff", "1000000", // not later, from another thread
 		"--mca", "odls_base_sigkill_timeout", "0", // of ranks that wait for their turn
 		"--mca", "orte_tmpdir_base", folder,
+		// so that mpirun sees it when a daemon dies before it has connected
+		"--mca", "orte_leave_session_attached", "1", "--mca", "plm_rsh_num_concurrent", "1000000",
 		"--host", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", filepath.Join(folder, "agent.sh"), "--mca", "plm_rsh_no_tree_spawn", "1",
 		"-x", mark + path, "-x", "FI_PROVIDER_PATH=" + filepath.Dir(provider), "-x", "LD_PRELOAD=" + provider,
 	}, append(p.onesided(), p.Command...)...)...)
@@ -120,7 +122,11 @@ func (p *Program) start(ctx context.Context, mpirun, provider, folder, path stri
 		gort.LockOSThread() // the system kills the child when this thread ends
 		defer gort.UnlockOSThread()
 		err := c.Run()
-		over(errEarly)
+		early := errEarly
+		if err != nil {
+			early = fmt.Errorf("%w (mpirun: %w)", early, err)
+		}
+		over(early)
 		ended <- err
 		close(ended)
 	}()
