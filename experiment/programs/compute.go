@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ func computeOf(value string) (c mpirun.Compute, err error) {
 		return c, nil
 	}
 	if text, is := strings.CutPrefix(value, computeFactor); is {
-		if c.Factor, err = strconv.ParseFloat(text, 64); err != nil || c.Factor <= 0 || c.Factor > 1e6 {
+		if c.Factor, err = strconv.ParseFloat(text, 64); err != nil || !(c.Factor > 0 && c.Factor <= 1e6) {
 			err = fmt.Errorf("compute: %q, expected a number above 0, at most 1000000", value)
 		}
 		return c, err
@@ -49,8 +50,8 @@ func computeOf(value string) (c mpirun.Compute, err error) {
 	for i, line := range strings.Split(strings.TrimRight(string(text), "\n"), "\n") {
 		left, right, _ := strings.Cut(line, ",")
 		level, wrong := strconv.Atoi(strings.TrimSpace(left))
-		if i == 0 && wrong != nil {
-			continue // names of the columns
+		if i == 0 && names.MatchString(line) {
+			continue
 		}
 		d, err := sim.ParseTime(strings.TrimSpace(right))
 		if _, twice := c.Regions[level]; wrong != nil || err != nil || d < 0 || twice {
@@ -58,8 +59,14 @@ func computeOf(value string) (c mpirun.Compute, err error) {
 		}
 		c.Regions[level] = d
 	}
+	if len(c.Regions) == 0 {
+		return c, fmt.Errorf("compute: %s has no lines, expected a level of MPI_Pcontrol and a time, such as 3,250us", value)
+	}
 	return c, nil
 }
+
+// names is a first line with the names of the columns.
+var names = regexp.MustCompile(`^[A-Za-z_ ]+,[A-Za-z_ ]+\r?$`)
 
 // tables are the files of a point, for its record.
 func tables(p *experiment.Point) []provenance.Input {
