@@ -177,6 +177,7 @@ type link struct {
 	space    *os.File     // the same, open: nobody else has its number
 	held     atomic.Bool  // it had had its turn for long when it was killed
 	began    atomic.Int64 // its turn, nanoseconds
+	near     near
 	code     atomic.Int64 // its status at exit, and 1<<32; 0: it has not said so
 	// the process cannot change these
 	tail             uint32 // of done

@@ -67,6 +67,7 @@ func (m *memory) close() error {
 
 // view returns n bytes, at least 1, of the process.
 func (m *memory) view(addr, n uint64) (runtime.View, error) {
+	m.link.uses(addr, n)
 	start := addr &^ (zoneBytes - 1)
 	if n > zoneBytes || addr+n > start+zoneBytes {
 		return runtime.View{}, fmt.Errorf("%d B at %#x cross a multiple of %d GiB, which is not supported", n, addr, zoneBytes>>30)
@@ -188,33 +189,5 @@ func (m *memory) present(va uint64) error {
 		return err
 	}
 	page.Present()
-	return nil
-}
-
-// read copies memory of the process.
-func (l *link) read(addr uint64, b []byte) error { return l.move(addr, b, false) }
-
-// write changes memory of the process.
-func (l *link) write(addr uint64, b []byte) error { return l.move(addr, b, true) }
-
-func (l *link) move(addr uint64, b []byte, there bool) error {
-	for len(b) > 0 {
-		local, remote := [1]unix.Iovec{{Base: &b[0]}}, [1]unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}
-		local[0].SetLen(len(b))
-		var n int
-		var err error
-		if there {
-			n, err = unix.ProcessVMWritev(int(l.pid), local[:], remote[:], 0)
-		} else {
-			n, err = unix.ProcessVMReadv(int(l.pid), local[:], remote[:], 0)
-		}
-		if err == nil && n == 0 {
-			err = unix.EFAULT
-		}
-		if err != nil {
-			return fmt.Errorf("%d bytes at %#x: %w", len(b), addr, err)
-		}
-		addr, b = addr+uint64(n), b[n:]
-	}
 	return nil
 }

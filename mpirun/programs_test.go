@@ -129,6 +129,7 @@ func TestMovesDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		require.NoError(t, l.read(at, here))
 		require.NoError(t, l.write(at, here))
+		require.NoError(t, l.turns())
 	}))
 	require.Equal(t, "some bytes of the process", string(here))
 	require.Error(t, l.read(1, here))

@@ -177,7 +177,7 @@ func (k *rank) resume(ctx context.Context, r *mpi.Rank) (why why) {
 	k.now = uint64(r.Now())
 	runtime.Settle(r.Proc())
 	why = whyGone
-	if ctx.Err() == nil {
+	if there := k.memory.done(k.turns()); there && ctx.Err() == nil {
 		why = k.yield()
 	}
 	for why == whyGone && ctx.Err() != nil {

@@ -70,6 +70,7 @@ func (p *Program) Run(ctx context.Context) (result Result, err error) {
 		l.finished.Store(true)
 	}
 	for _, l := range links {
+		_ = l.turns() // what peers have done since its MPI_Finalize is nobody's concern
 		l.state = stateEnded
 		l.wake(turnProcess)
 	}
