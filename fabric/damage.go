@@ -118,18 +118,24 @@ func (n *network) pathNames() (names string) {
 	return names
 }
 
+// QueueFull is the cause of a loss for which Spec.Queue had no room.
+const QueueFull = "queue full"
+
+// note counts a packet that is lost or damaged on a link, at a time.
+func (d *damage) note(n *network, link int, a, b uint64, ref any, at sim.Time, cause string, damaged bool) {
+	if d.counts(link, damaged, b&repeatBit != 0, int64(b>>32&lengthMask)) {
+		p, r := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref}), &d.links[link]
+		r.losses = append(r.losses, Loss{at, n.lineName(link), cause, damaged, p})
+	}
+}
+
 // pass decides about a packet that occupies a link from start to end: it is
 // lost, or goes on with the returned A.
 func (d *damage) pass(n *network, link int, a, b uint64, ref any, start, end sim.Time) (uint64, bool) {
 	if d == nil {
 		return a, false
 	}
-	note := func(cause string, damaged bool) {
-		if d.counts(link, damaged, b&repeatBit != 0, int64(b>>32&lengthMask)) {
-			p, r := Unpack(&sim.Event{A: a &^ fateMask, B: b, P: ref}), &d.links[link]
-			r.losses = append(r.losses, Loss{start, n.lineName(link), cause, damaged, p})
-		}
-	}
+	note := func(cause string, damaged bool) { d.note(n, link, a, b, ref, start, cause, damaged) }
 	for _, w := range d.down[link] {
 		if start < w.To && end > w.From {
 			cause := "link down"

@@ -136,8 +136,13 @@ func NewFaulty(eng *sim.Engine, inner Fabric, spec FaultSpec) (*Faulty, error) {
 // Unwrap returns the fabric within.
 func (f *Faulty) Unwrap() Fabric { return f.Fabric }
 
-// HasFaults reports whether f is a Faulty, or decorates one.
+// HasFaults reports whether packets may be lost, damaged, doubled or delayed: f
+// is a Faulty, or its switches drop packets (Spec.Queue), or it decorates such a
+// fabric.
 func HasFaults(f Fabric) bool {
+	if n := networkOf(f); n != nil && n.spec.Queue > 0 {
+		return true
+	}
 	for {
 		if _, is := f.(*Faulty); is {
 			return true

@@ -59,6 +59,7 @@ type wiring struct {
 	control int64    // bytes after every packet
 	idle    sim.Time // the time of the control bytes
 	word    int64    // bytes after every 16 B of a packet
+	queue   sim.Time // the time of Spec.Queue
 }
 
 // link is the sending side of a link. It has half a cache line, because a large
@@ -137,13 +138,16 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 		}
 	}
 	n.uniform = len(n.wirings) == 1
-	n.plain = n.uniform && len(spec.Buffer) == 0 &&
+	n.plain = n.uniform && len(spec.Buffer) == 0 && spec.Queue == 0 &&
 		!spec.StoreAndForward && !spec.SwitchPerLink && !spec.WholePackets && !spec.AddGap && !spec.NoContention
 	if spec.InjectBuffer > 0 {
 		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
 	}
 	if len(spec.Buffer) > 0 {
 		n.bound()
+	}
+	if spec.Queue > 0 {
+		n.damage = newDamage(nodes + links)
 	}
 	n.divide()
 	n.first = eng.AddGroup(switches, topo.SwitchName, &n.parts[0])
@@ -180,7 +184,7 @@ func (s *Spec) wiring(l Link) wiring {
 	if l.Switch > 0 {
 		w.hop = w.wire + l.Switch
 	}
-	w.idle = s.bits(w.rate, w.control)
+	w.idle, w.queue = s.bits(w.rate, w.control), w.rate.Time(s.Queue)
 	return w
 }
 
@@ -321,7 +325,7 @@ func (p *port) Release(pk Packet) {
 func (n *network) route(at sim.ID, a uint64) (out, channel int) {
 	s, src, dst := int(at-n.first), int(a>>32&nodeMask), int(a&nodeMask)
 	if n.tree != nil {
-		return n.tree.route(uint32(s), uint32(dst)), 0
+		return n.tree.route(uint32(s), uint32(src), uint32(dst)), 0
 	}
 	return n.topo.Route(s, src, dst)
 }
@@ -345,6 +349,10 @@ func (t *part) Handle(e *sim.Event) {
 		length, earliest := n.pace(i, uint8(e.Kind), e.Time, bytes)
 		if n.spec.NoContention {
 			l.free = 0
+		}
+		if n.spec.Queue > 0 && l.free-e.Time > n.wirings[n.kinds[i]].queue-length {
+			n.damage.note(n, i, a, e.B, e.P, e.Time, QueueFull, false)
+			return
 		}
 		leave = l.send(e.Time, earliest, length, bytes)
 		kind = sim.Kind(n.kinds[i])

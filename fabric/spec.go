@@ -27,6 +27,9 @@ type Spec struct {
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and ignores Radix.
 	Radix int `yaml:"radix,omitempty"`
+	// Paths is how the switches of a fat tree choose among ways up: [ByDestination]
+	// or [ByFlow]. Absent: ByDestination. Other kinds have none.
+	Paths string `yaml:"paths,omitempty"`
 	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32
 	// switches with a node each. For kind exanest they are three numbers of QFDBs:
 	// on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128 nodes.
@@ -69,6 +72,10 @@ type Spec struct {
 	// Header to 1 GiB. A packet stays in its buffer until the next buffer has room
 	// for all of it. Absent: buffers are unbounded.
 	Buffer Buffers `yaml:"buffer,omitempty"`
+	// Queue is how many bytes, headers included, may wait for a link that leaves a
+	// switch, with the rest of the packet that is leaving: MTU + Header to 1 GiB. A
+	// packet that finds no room is dropped (tail drop). Absent: queues have no end.
+	Queue int64 `yaml:"queue,omitempty" unit:"B"`
 	// Faults is the faults; see FaultSpec.
 	Faults FaultSpec `yaml:"faults,omitempty"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
@@ -210,6 +217,12 @@ func (s *Spec) pressure() (errs []error) {
 	}
 	if len(s.Buffer) > 0 && (s.SwitchPerLink || s.WholePackets || s.AddGap || s.NoContention) {
 		wrong("buffer", "switch_per_link, whole_packets, add_gap and no_contention are simplifications of networks whose buffers have no end: want either them or buffer")
+	}
+	if s.Queue != 0 && (s.Queue < s.full() || s.Queue > maxInject) {
+		wrong("queue", "want room for a packet, mtu + header = %d, to %d bytes, got %d", s.full(), maxInject, s.Queue)
+	}
+	if s.Queue != 0 && (len(s.Buffer) > 0 || s.NoContention || s.AddGap) {
+		wrong("queue", "a switch drops what finds no room: with buffer packets wait for room instead, and with no_contention or add_gap nothing is known of a queue")
 	}
 	if err := s.Faults.Validate(); err != nil {
 		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {

@@ -8,16 +8,41 @@ const FatTree = "fat-tree"
 
 var radixField = &field{name: "radix"}
 
+// Values of Spec.Paths. With both, packets from one node to another take one
+// path, and so arrive in order.
+const (
+	ByDestination = "destination" // D-mod-k: no permutation by a shift shares a link
+	ByFlow        = "flow"        // ECMP: a hash of source and destination chooses
+)
+
+var pathsField = &field{
+	name: "paths",
+	set: func(s *Spec) []string {
+		if s.Paths == "" {
+			return nil
+		}
+		return []string{fmt.Sprintf("paths: %s", s.Paths)}
+	},
+	clear: func(s *Spec) { s.Paths = "" },
+}
+
 var fatTreeKind = &kind{
 	name:   FatTree,
-	fields: []*field{radixField},
-	check: func(s *Spec) []error {
+	fields: []*field{radixField, pathsField},
+	check: func(s *Spec) (errs []error) {
 		if s.Radix < 4 || s.Radix%2 != 0 || s.Radix > MaxNodes {
-			return []error{fmt.Errorf("radix: want an even number from 4 to %d, got %d", MaxNodes, s.Radix)}
+			errs = append(errs, fmt.Errorf("radix: want an even number from 4 to %d, got %d", MaxNodes, s.Radix))
 		}
-		return nil
+		if s.Paths != "" && s.Paths != ByDestination && s.Paths != ByFlow {
+			errs = append(errs, fmt.Errorf("paths: want %s or %s, got %q", ByDestination, ByFlow, s.Paths))
+		}
+		return errs
 	},
-	build: func(s *Spec, nodes int) (Topology, error) { return newTree(s.Radix, nodes), nil },
+	build: func(s *Spec, nodes int) (Topology, error) {
+		t := newTree(s.Radix, nodes)
+		t.flows = s.Paths == ByFlow
+		return t, nil
+	},
 }
 
 // tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at
@@ -30,11 +55,12 @@ var fatTreeKind = &kind{
 // nodes below it, and the l choices on the way up to it. The choice at level l
 // is d[l] of the destination (D-mod-k): packets to one node share one path
 // down, and packets to different nodes below one edge switch come down
-// different ones. Paths go up, then down, so packets cannot wait for each other
-// in a circle.
+// different ones. With ByFlow it is a digit of a hash. Paths go up, then down,
+// so packets cannot wait for each other in a circle.
 type tree struct {
 	nodes int
 	half  uint32 // m; unused for a crossbar
+	flows bool   // ByFlow
 	// [l] is the number of nodes below a switch of level l-1, and of ways up to a
 	// switch of level l
 	span   []uint32
@@ -92,11 +118,13 @@ func (t *tree) at(l int, x, dst uint32) int {
 	return int(t.levels[l].first + x/t.span[l+1]*ways + dst%ways)
 }
 
-func (t *tree) Route(at, _, dst int) (link, channel int) { return t.route(uint32(at), uint32(dst)), 0 }
+func (t *tree) Route(at, src, dst int) (link, channel int) {
+	return t.route(uint32(at), uint32(src), uint32(dst)), 0
+}
 
 // route leads down if the switch is above the destination. Ports up follow
 // ports down.
-func (t *tree) route(at, dst uint32) int {
+func (t *tree) route(at, src, dst uint32) int {
 	if len(t.levels) == 1 {
 		return int(dst)
 	}
@@ -109,10 +137,21 @@ func (t *tree) route(at, dst uint32) int {
 	out := dst / v.ways
 	if group := out / v.fan; at/v.ways == group {
 		out -= group * v.fan
+	} else if t.flows {
+		out = t.half + mixed(src, dst, l)%t.half
 	} else {
 		out = t.half + out%t.half
 	}
 	return int(v.firstPort + at*v.width + out)
+}
+
+// mixed is a hash of a flow, another one on each level: the finaliser of
+// splitmix64.
+func mixed(src, dst uint32, level int) uint32 {
+	x := (uint64(src)<<32 | uint64(dst)) + uint64(level+1)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return uint32(x >> 32)
 }
 
 // port returns level, switch of the level and port of a link.

@@ -394,3 +394,72 @@ func TestMessageLevelSimplifications(t *testing.T) {
 	require.Equal(t, []sim.Time{net + 81_920, net + 2*81_920}, arrivals(func(*Spec) {}, a, b))
 	require.Equal(t, []sim.Time{net + 81_920, net + 81_920}, arrivals(func(s *Spec) { s.NoContention = true }, a, b))
 }
+
+// Five packets of 4,096 B come to the port of one node at a time, a header of 16
+// each. A queue of 12,336 B has room for the one that leaves and two more. The
+// fourth and fifth are dropped.
+func TestTailDrop(t *testing.T) {
+	spec := spinDis()
+	spec.Kind, spec.Header, spec.Queue = Crossbar, 16, 3*(4096+16)
+	s := build(t, spec, 6, nil)
+	for i := range int32(5) {
+		s.ports[i+1].Send(Packet{Src: i + 1, Dst: 0, Bytes: 4096, Seq: uint32(i)})
+	}
+	got := s.run(t)
+	require.Len(t, got, 3)
+	for i, a := range got {
+		require.EqualValues(t, i, a.p.Seq)
+		require.Equal(t, s.f.Latency(1, 0, 4096)+sim.Time(i)*spec.Serial(4096), a.at)
+	}
+	losses, n := s.f.Losses()
+	require.Equal(t, 2, n)
+	require.Equal(t, Loss{At: 33400 + 50000, Link: "Switch[0][0].Down[0]", Cause: QueueFull, Packet: losses[0].Packet}, losses[0])
+	b, exact := BalanceOf(s.f)
+	require.True(t, exact)
+	require.Equal(t, Balance{Lost: Tally{2, 2 * 4096}}, b)
+	require.True(t, HasFaults(s.f))
+}
+
+// By flow, all ways up carry about as many of the flows between all pairs, and
+// those to one node arrive by different ways; by destination they share one.
+func TestPathsByFlow(t *testing.T) {
+	const nodes, ways = 128, 4
+	for _, paths := range []string{ByDestination, ByFlow} {
+		spec := spinDis()
+		spec.Kind, spec.Radix, spec.Paths = FatTree, 2*ways, paths
+		require.NoError(t, spec.Validate())
+		topo, err := spec.checked(nodes)
+		require.NoError(t, err)
+		require.NoError(t, CheckRoutes(topo, nodes, true))
+		up, into := map[string]int{}, map[int]map[int]bool{}
+		crossing := 0
+		for src := range nodes {
+			for dst := range nodes {
+				last := -1
+				if src/ways != dst/ways {
+					crossing++
+				}
+				along(topo, src, dst, func(link int) {
+					if name := topo.LinkName(link); strings.HasPrefix(name, "Switch[0]") && strings.Contains(name, "Up") {
+						up[name[strings.Index(name, "Up"):]]++
+					} else if strings.HasPrefix(name, "Switch[1]") && strings.Contains(name, "Down") {
+						last = link
+					}
+				})
+				if last >= 0 {
+					if into[dst] == nil {
+						into[dst] = map[int]bool{}
+					}
+					into[dst][last] = true
+				}
+			}
+		}
+		require.Len(t, up, ways)
+		for _, n := range up { //lint:maporder each by itself
+			require.InEpsilon(t, crossing/ways, n, 0.05, paths)
+		}
+		for _, links := range into { //lint:maporder each by itself
+			require.Len(t, links, map[string]int{ByDestination: 1, ByFlow: ways}[paths])
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 )
@@ -101,7 +102,11 @@ func (c *Cluster) networkLosses() (list []nic.LostMessage, n int) {
 				Rank: int(p.Dst), At: l.At, Number: f.Number, Of: f.Packets, Length: uint64(f.Length),
 				Brief: fmt.Sprintf("packet %d of %d of message %d of rank %d was %s on %s at %v", p.Seq+1, f.Packets, f.Number, p.Src, what, l.Link, l.At),
 			}
-			m.Cause = fmt.Sprintf("%s (%s, fabric.faults)", m.Brief, l.Cause)
+			field := "fabric.faults"
+			if l.Cause == fabric.QueueFull {
+				field = "fabric.queue"
+			}
+			m.Cause = fmt.Sprintf("%s (%s, %s)", m.Brief, l.Cause, field)
 			m.OfHeader(&f.Header)
 			list = append(list, m)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
 )
@@ -242,4 +243,36 @@ func TestComputationsHaveJitter(t *testing.T) {
 	}
 	require.Equal(t, noisy, finish(0.1, 1))
 	require.NotEqual(t, noisy, finish(0.1, 2))
+}
+
+// Switches whose queues are full drop packets: a reliable transport sends them
+// again, and every byte arrives, on one core or several. Without one the error
+// names the loss.
+func TestSwitchesDrop(t *testing.T) {
+	s, err := goal.Generate("gather", goal.GenParams{Ranks: 16, Size: 16 << 10})
+	require.NoError(t, err)
+	run := func(set ...string) (*nodes.Result, error) {
+		cfg := config(t, mpi.Host)
+		cfg.Profile, err = profile.Load("spin-int", append([]string{"fabric.radix=4", "fabric.paths=flow"}, set...)...)
+		require.NoError(t, err)
+		var first *nodes.Result
+		for _, cfg.Cores = range []int{1, 3} {
+			r, err := nodes.Run(context.Background(), s, cfg)
+			if err != nil {
+				return nil, err
+			}
+			if first == nil {
+				first = r
+			}
+			require.Equal(t, first, r)
+		}
+		return first, nil
+	}
+	free, err := run()
+	require.NoError(t, err)
+	full, err := run("fabric.queue=16KiB", "transport.kind=reliable")
+	require.NoError(t, err)
+	require.Greater(t, full.Max, free.Max)
+	_, err = run("fabric.queue=16KiB")
+	require.ErrorContains(t, err, "was lost on Switch[")
 }
