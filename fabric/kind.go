@@ -13,6 +13,7 @@ var kinds = []*kind{
 	torusKind,
 	exanestKind,
 	fileKind,
+	leafSpineKind,
 }
 
 // kind is a shape that [Spec.Kind] names. All that depends on the kind is here:

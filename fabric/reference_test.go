@@ -97,9 +97,12 @@ func recompute(s *sink, spec Spec, all []*journey) {
 func drawSpec(t *rapid.T) (Spec, int) {
 	spec := spinDis()
 	nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
-	switch spec.Kind = rapid.SampledFrom([]string{FatTree, Crossbar, Torus, File}).Draw(t, "kind"); spec.Kind {
+	switch spec.Kind = rapid.SampledFrom([]string{FatTree, LeafSpine, Crossbar, Torus, File}).Draw(t, "kind"); spec.Kind {
 	case FatTree:
 		spec.Radix = rapid.SampledFrom([]int{4, 6, 36}).Draw(t, "radix")
+		spec.Paths = rapid.SampledFrom([]string{"", ByDestination, ByFlow}).Draw(t, "paths")
+	case LeafSpine:
+		spec.LeafNodes, spec.Spines = rapid.IntRange(1, 9).Draw(t, "nodes of a leaf"), rapid.IntRange(1, 5).Draw(t, "spines")
 		spec.Paths = rapid.SampledFrom([]string{"", ByDestination, ByFlow}).Draw(t, "paths")
 	case Torus:
 		spec.Dims = rapid.SliceOfN(rapid.IntRange(1, 5), 1, 3).Draw(t, "dims")

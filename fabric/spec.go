@@ -22,13 +22,19 @@ const (
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
 	// Kind is the shape of the network, for example "fat-tree": [FatTree],
-	// [Crossbar], [Torus], [ExaNeSt] or [File].
+	// [LeafSpine], [Crossbar], [Torus], [ExaNeSt] or [File].
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and ignores Radix.
 	Radix int `yaml:"radix,omitempty"`
-	// Paths is how the switches of a fat tree choose among ways up: [ByDestination]
-	// or [ByFlow]. Absent: ByDestination. Other kinds have none.
+	// LeafNodes is the number of nodes of a leaf of kind leaf-spine, 1 to 4,096.
+	// Other kinds have none.
+	LeafNodes int `yaml:"leaf_nodes,omitempty"`
+	// Spines is the number of spines of kind leaf-spine, 1 to 4,096. Other kinds
+	// have none.
+	Spines int `yaml:"spines,omitempty"`
+	// Paths is how the switches of kinds fat-tree and leaf-spine choose among ways
+	// up: [ByDestination] or [ByFlow]. Absent: ByDestination. Other kinds have none.
 	Paths string `yaml:"paths,omitempty"`
 	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32
 	// switches with a node each. For kind exanest they are three numbers of QFDBs:

@@ -48,7 +48,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"mtu: want 1 to 65536 bytes, got 65537":                                              func(s *Spec) { s.MTU = 1<<16 + 1 },
 		"header: want 0 to 65536 bytes, got 65537":                                           func(s *Spec) { s.Header = 1<<16 + 1 },
 		`paths: want destination or flow, got "all"`:                                         func(s *Spec) { s.Paths = "all" },
-		"paths: flow has no meaning with kind crossbar, want kind fat-tree":                  func(s *Spec) { s.Kind, s.Paths = Crossbar, ByFlow },
+		"paths: flow has no meaning with kind crossbar, want kind fat-tree or leaf-spine":    func(s *Spec) { s.Kind, s.Paths = Crossbar, ByFlow },
 		"queue: want room for a packet, mtu + header = 4096, to 1073741824 bytes, got 4095":  func(s *Spec) { s.Queue = 4095 },
 		"queue: a switch drops what finds no room: with buffer packets wait for room instead, and with no_contention or add_gap nothing is known of a queue": func(s *Spec) { s.Queue, s.Buffer = 1<<20, Buffers{1 << 20} },
 		"inject_buffer: want 0 (no limit) or mtu + header = 4096 to 1073741824 bytes, got 1073741825":                                                        func(s *Spec) { s.InjectBuffer = 1<<30 + 1 },

@@ -33,16 +33,20 @@ var fatTreeKind = &kind{
 		if s.Radix < 4 || s.Radix%2 != 0 || s.Radix > MaxNodes {
 			errs = append(errs, fmt.Errorf("radix: want an even number from 4 to %d, got %d", MaxNodes, s.Radix))
 		}
-		if s.Paths != "" && s.Paths != ByDestination && s.Paths != ByFlow {
-			errs = append(errs, fmt.Errorf("paths: want %s or %s, got %q", ByDestination, ByFlow, s.Paths))
-		}
-		return errs
+		return append(errs, s.checkPaths()...)
 	},
 	build: func(s *Spec, nodes int) (Topology, error) {
 		t := newTree(s.Radix, nodes)
 		t.flows = s.Paths == ByFlow
 		return t, nil
 	},
+}
+
+func (s *Spec) checkPaths() []error {
+	if s.Paths == "" || s.Paths == ByDestination || s.Paths == ByFlow {
+		return nil
+	}
+	return []error{fmt.Errorf("paths: want %s or %s, got %q", ByDestination, ByFlow, s.Paths)}
 }
 
 // tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at

@@ -70,6 +70,7 @@ var contexts = [][]string{
 	{"fabric.kind=torus", "fabric.radix=0", "fabric.dims=[2, 2]"},
 	{"fabric.kind=file", "fabric.radix=0", "fabric.topology={switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"},
 	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
+	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=4", "fabric.spines=2"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
 	{"host.library={vectors: once}", "dma.shared_memory=false"},
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},

@@ -1,0 +1,115 @@
+package fabric
+
+import "fmt"
+
+// LeafSpine is two levels of switches: every leaf has Spec.LeafNodes nodes and a
+// link to each of Spec.Spines spines.
+const LeafSpine = "leaf-spine"
+
+// maxLeaf bounds the ports of a switch, down and up.
+const maxLeaf = 1 << 12
+
+var leafSpineKind = &kind{
+	name: LeafSpine,
+	fields: []*field{
+		numberField("leaf_nodes", func(s *Spec) *int { return &s.LeafNodes }),
+		numberField("spines", func(s *Spec) *int { return &s.Spines }),
+		pathsField,
+	},
+	check: func(s *Spec) (errs []error) {
+		if s.LeafNodes < 1 || s.LeafNodes > maxLeaf {
+			errs = append(errs, fmt.Errorf("leaf_nodes: want 1 to %d, got %d", maxLeaf, s.LeafNodes))
+		}
+		if s.Spines < 1 || s.Spines > maxLeaf {
+			errs = append(errs, fmt.Errorf("spines: want 1 to %d, got %d", maxLeaf, s.Spines))
+		}
+		return append(errs, s.checkPaths()...)
+	},
+	build: func(s *Spec, nodes int) (Topology, error) {
+		t := &leafSpine{nodes: nodes, down: s.LeafNodes, spines: s.Spines, leaves: (nodes + s.LeafNodes - 1) / s.LeafNodes, flows: s.Paths == ByFlow}
+		if _, links := t.Size(); links > maxLinks {
+			return nil, fmt.Errorf("leaf_nodes, spines: %d links, want at most %d", links, maxLinks)
+		}
+		return t, nil
+	},
+}
+
+// numberField is a field that is set if it is not 0.
+func numberField(name string, of func(s *Spec) *int) *field {
+	return &field{
+		name: name,
+		set: func(s *Spec) []string {
+			if *of(s) == 0 {
+				return nil
+			}
+			return []string{fmt.Sprintf("%s: %d", name, *of(s))}
+		},
+		clear: func(s *Spec) { *of(s) = 0 },
+	}
+}
+
+// leafSpine has leaves, as many as its nodes need, and then spines. A leaf's
+// links lead down to its nodes and up to the spines; a spine's to the leaves.
+// With fewer spines than nodes of a leaf it is oversubscribed.
+type leafSpine struct {
+	nodes, down, leaves, spines int
+	flows                       bool // ByFlow
+}
+
+// ports is how many links leave a leaf.
+func (t *leafSpine) ports() int { return t.down + t.spines }
+
+func (t *leafSpine) Size() (switches, links int) {
+	return t.leaves + t.spines, t.leaves * (t.ports() + t.spines)
+}
+
+func (t *leafSpine) Channels() int { return 1 }
+
+func (t *leafSpine) Home(node int) int { return node / t.down }
+
+func (t *leafSpine) Route(at, src, dst int) (link, channel int) {
+	leaf := dst / t.down
+	switch {
+	case at >= t.leaves: // a spine
+		return t.leaves*t.ports() + (at-t.leaves)*t.leaves + leaf, 0
+	case at == leaf:
+		return at*t.ports() + dst%t.down, 0
+	case t.flows:
+		return at*t.ports() + t.down + int(mixed(uint32(src), uint32(dst), 0)%uint32(t.spines)), 0
+	}
+	return at*t.ports() + t.down + dst%t.spines, 0
+}
+
+func (t *leafSpine) Link(link int) Link {
+	if k := link - t.leaves*t.ports(); k >= 0 {
+		return Link{From: t.leaves + k/t.leaves, To: k % t.leaves}
+	}
+	leaf, port := link/t.ports(), link%t.ports()
+	switch node := leaf*t.down + port; {
+	case port >= t.down:
+		return Link{From: leaf, To: t.leaves + port - t.down}
+	case node >= t.nodes:
+		return Link{From: leaf, To: nowhere}
+	default:
+		return Link{From: leaf, To: node, Node: true}
+	}
+}
+
+// SwitchName names a switch by level and index.
+func (t *leafSpine) SwitchName(s int) string {
+	if s >= t.leaves {
+		return fmt.Sprintf("Spine[%d]", s-t.leaves)
+	}
+	return fmt.Sprintf("Leaf[%d]", s)
+}
+
+func (t *leafSpine) LinkName(link int) string {
+	if k := link - t.leaves*t.ports(); k >= 0 {
+		return fmt.Sprintf("Spine[%d].Down[%d]", k/t.leaves, k%t.leaves)
+	}
+	leaf, port := link/t.ports(), link%t.ports()
+	if port >= t.down {
+		return fmt.Sprintf("Leaf[%d].Up[%d]", leaf, port-t.down)
+	}
+	return fmt.Sprintf("Leaf[%d].Down[%d]", leaf, port)
+}
