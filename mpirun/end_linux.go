@@ -51,9 +51,9 @@ rm -rf "$0"`
 	return func() { _ = errors.Join(pipe.Close(), c.Wait()) }, c.Start()
 }
 
-// sweep kills all processes of a run, and returns the ranks of those that ranks
-// have left behind.
-func sweep(path string, links []*link) (ranks []string) {
+// sweep kills all processes of a run, or only those of ranks, and returns the ranks
+// of those that ranks have left behind.
+func sweep(path string, links []*link, ofRanks bool) (ranks []string) {
 	var nodes []string
 	for _, l := range links {
 		if l != nil {
@@ -75,7 +75,7 @@ func sweep(path string, links []*link) (ranks []string) {
 					rank = "unknown" // else it is about to end, and has lost its environment
 				}
 			}
-			if !is {
+			if !is || ofRanks && rank == "" {
 				continue
 			}
 			found = true
@@ -112,10 +112,10 @@ func member(pid int, path string) (rank string, is bool) {
 func settle(ended <-chan error, kill func(), path string, links []*link) (err error) {
 	select {
 	case err = <-ended:
-		sweep(path, links)
+		sweep(path, links, false)
 	case <-time.After(patience):
 		kill()
-		sweep(path, links)
+		sweep(path, links, false)
 		err = <-ended
 	}
 	return err
@@ -164,8 +164,15 @@ func (p *Program) leave(ctx context.Context, links []*link, ended <-chan error, 
 		return late(ctx, context.Cause(ctx), links)
 	case <-over: // mpirun waits for all who have the program's output
 	}
-	if left := sweep(path, links); left != nil {
+	if left := sweep(path, links, true); left != nil {
 		fmt.Fprintf(p.Err, "spinsim: mpirun: ended processes that rank %s had left behind\n", strings.Join(left, ", "))
+	}
+	if err == nil { // mpirun still writes what ranks have said, or has
+		select {
+		case err = <-ended:
+		case <-ctx.Done():
+		case <-time.After(10 * patience):
+		}
 	}
 	_ = settle(ended, kill, path, links)
 	links = slices.DeleteFunc(slices.Clone(links), func(l *link) bool {
