@@ -38,6 +38,10 @@ static uint64_t arrivals;
 static void pump(void)
 {
 	struct link *l = spinsim_link;
+	if (l->done_tail - l->done_head > LINK_DONE) {
+		fprintf(stderr, "spinsim: the process has spoiled the memory that it shares with the simulator: %u completions taken of %u\n", l->done_head, l->done_tail);
+		_exit(1);
+	}
 	for (; l->done_head != l->done_tail; l->done_head++) {
 		arrivals++;
 		struct link_done *d = &l->done[l->done_head % LINK_DONE];
