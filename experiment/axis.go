@@ -28,6 +28,8 @@ type Axis struct {
 	Most     string   // the largest value; "": none
 	Multiple string   // values are multiples of it; "": 1 for counts and sizes, else none
 
+	Fractions bool // counts may be decimal fractions, too: float64
+
 	Default string // the list of values by default; "": Of, or Least
 	Field   string // the field of the profile that the axis sets, such as "hpu.cores"; "": none
 	Terms   []Term // what each value changes elsewhere, in the order of Of; nil: nothing
@@ -40,7 +42,7 @@ type Axis struct {
 
 // column describes the values of the axis in tables.
 func (a *Axis) column() report.Column {
-	c := report.Column{Name: a.Column, Kind: a.Kind, Unit: a.Unit, Each: a.Each, Help: a.Help}
+	c := report.Column{Name: a.Column, Kind: a.Kind, Unit: a.Unit, Each: a.Each, Help: a.Help, Fractions: a.Fractions}
 	if c.Name == "" {
 		c.Name = strings.ReplaceAll(a.Name, "-", "_")
 	}
@@ -76,6 +78,9 @@ func (a *Axis) parse(text string) (any, error) {
 		return text, nil
 	case report.Count:
 		n, err := strconv.Atoi(text)
+		if err != nil && a.Fractions {
+			return parseDecimal(text)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a whole number", text)
 		}
@@ -154,6 +159,10 @@ func (a *Axis) show(v any) string {
 		return fmt.Sprintf("%d %s", v, report.Counted(v, what))
 	case bool:
 		return a.title() + " " + a.Plain(v)
+	case float64:
+		if a.Fractions {
+			return a.title() + " " + a.Plain(v)
+		}
 	}
 	return a.Plain(v) + " " + a.title()
 }
@@ -353,7 +362,11 @@ func oneLine(errs []error) error {
 func (a *Axis) list(list string) (values []any, err error) {
 	switch a.Kind {
 	case report.Count, report.Size:
-		return anys(ParseList(list, func(s string) (int, error) { return typed[int](a.parse(s)) }))
+		values, err := anys(ParseList(list, func(s string) (int, error) { return typed[int](a.wholes().parse(s)) }))
+		if a.Fractions && err != nil {
+			return decimals(list)
+		}
+		return values, err
 	case report.Duration:
 		return anys(ParseList(list, func(s string) (sim.Time, error) { return typed[sim.Time](a.parse(s)) }))
 	case report.Number, report.Share:

@@ -92,8 +92,8 @@ func (m *Simulator) calc(id uint32, t int64) {
 func (m *Simulator) send(id uint32, t int64) {
 	rank, u, size, p := m.s.rank(id), m.s.unit(id), m.s.size(id), &m.p
 	c := m.clocks(rank)
-	end := m.busy(rank, t, p.Overhead+sizeCost(size, p.ByteOverhead))
-	gap := t + p.Gap + sizeCost(size, p.ByteGap)
+	end := m.busy(rank, t, p.Overhead+p.ByteOverhead.after(size))
+	gap := t + p.Gap + p.ByteGap.after(size)
 	c[u.cpu], c[m.sendNIC(u)] = end, gap
 	if m.watch != nil {
 		m.watch.send(id, t, end, gap)
@@ -151,8 +151,8 @@ func (m *Simulator) recv(id uint32, t int64) {
 func (m *Simulator) message(id uint32, t int64) {
 	peer, u, size, p := m.s.at(id).peer, m.s.unit(id), m.s.size(id), &m.p
 	c := m.clocks(peer)
-	gap := sizeCost(size, p.ByteGap)
-	end := m.busy(peer, t, p.Overhead+max(gap, sizeCost(size, p.ByteOverhead)))
+	gap := p.ByteGap.after(size)
+	end := m.busy(peer, t, p.Overhead+max(gap, p.ByteOverhead.after(size)))
 	gap += t + p.Gap
 	c[u.cpu], c[m.recvNIC(u)] = end, gap
 	if m.watch != nil {

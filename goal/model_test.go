@@ -3,6 +3,7 @@ package goal
 import (
 	"container/heap"
 	"iter"
+	"math/big"
 	"slices"
 )
 
@@ -118,12 +119,14 @@ func (m *model) finished(e *modelEvent) {
 	}
 }
 
-// bytes returns (size-1)*perByte.
-func (m *model) bytes(e *modelEvent, perByte int64) int64 {
+// bytes returns (size-1)*perByte, rounded down.
+func (m *model) bytes(e *modelEvent, perByte ByteTime) int64 {
 	if e.op.Size == 0 {
 		return 0
 	}
-	return int64(e.op.Size-1) * perByte
+	exact, _ := new(big.Rat).SetString(perByte.String())
+	exact.Mul(exact, new(big.Rat).SetUint64(e.op.Size-1))
+	return new(big.Int).Quo(exact.Num(), exact.Denom()).Int64()
 }
 
 func (m *model) step(e *modelEvent) {

@@ -3,7 +3,6 @@ package goal
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"github.com/spinsim/spinsim/internal/fields"
 )
@@ -19,9 +18,9 @@ type Params struct {
 	// end.
 	Gap int64 `json:"g"`
 	// ByteGap (G) is the time each byte after the first adds to Gap.
-	ByteGap int64 `json:"G"`
+	ByteGap ByteTime `json:"G"`
 	// ByteOverhead (O) is the time each byte after the first adds to Overhead.
-	ByteOverhead int64 `json:"O"`
+	ByteOverhead ByteTime `json:"O"`
 	// Eager (S) is the size of the largest message that does not wait for its
 	// receive, in bytes.
 	Eager uint64 `json:"S"`
@@ -29,7 +28,7 @@ type Params struct {
 
 // DefaultParams returns the default parameters of the LogGOPS'10 simulator.
 func DefaultParams() Params {
-	return Params{L: 2500, Overhead: 1500, Gap: 1000, ByteGap: 6, ByteOverhead: 0, Eager: 65535}
+	return Params{L: 2500, Overhead: 1500, Gap: 1000, ByteGap: PerByte(6), Eager: 65535}
 }
 
 // ErrOverflow is wrapped by the errors of runs with times above 2^62 ns, which
@@ -48,10 +47,10 @@ func (p Params) Validate() error {
 	var errs []error
 	for _, f := range []struct {
 		name string
-		v    int64
-	}{{"L", p.L}, {"o", p.Overhead}, {"g", p.Gap}, {"G", p.ByteGap}, {"O", p.ByteOverhead}} {
-		if f.v < 0 || f.v > MaxCost {
-			errs = append(errs, &fields.Wrong{Package: "goal", Option: f.name, Err: fmt.Errorf("%d ns, expected 0 to %d", f.v, MaxCost)})
+		v    ByteTime
+	}{{"L", PerByte(p.L)}, {"o", PerByte(p.Overhead)}, {"g", PerByte(p.Gap)}, {"G", p.ByteGap}, {"O", p.ByteOverhead}} {
+		if f.v.whole < 0 || !f.v.fits(2) {
+			errs = append(errs, &fields.Wrong{Package: "goal", Option: f.name, Err: fmt.Errorf("%v ns, expected 0 to %d", f.v, MaxCost)})
 		}
 	}
 	return errors.Join(errs...)
@@ -63,12 +62,9 @@ func (p Params) fits(bytes, calc uint64) error {
 	if calc > uint64(MaxCost) {
 		return fmt.Errorf("a computation of %d ns: %w", calc, ErrOverflow)
 	}
-	if bytes == 0 {
-		return nil
-	}
-	for _, perByte := range []int64{p.ByteGap, p.ByteOverhead} {
-		if hi, lo := bits.Mul64(bytes-1, uint64(perByte)); hi != 0 || lo > uint64(MaxCost) {
-			return fmt.Errorf("a message of %d bytes at %d ns a byte: %w", bytes, perByte, ErrOverflow)
+	for _, perByte := range []ByteTime{p.ByteGap, p.ByteOverhead} {
+		if !perByte.fits(bytes) {
+			return fmt.Errorf("a message of %d bytes at %v ns a byte: %w", bytes, perByte, ErrOverflow)
 		}
 	}
 	return nil

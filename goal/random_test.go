@@ -114,9 +114,16 @@ func (g *randomizer) dependencies(b *Builder, n int) {
 // randomParams returns parameters that often make events coincide.
 func randomParams(rng *rand.Rand) Params {
 	pick := func(of ...int64) int64 { return of[rng.IntN(len(of))] }
+	perByte := func(of ...string) ByteTime {
+		v, err := ParseByteTime(of[rng.IntN(len(of))])
+		if err != nil {
+			panic(err) //lint:panic a mistake in the list
+		}
+		return v
+	}
 	return Params{
 		L: pick(0, 1, 10, 250), Overhead: pick(0, 1, 10, 150), Gap: pick(0, 1, 10, 100),
-		ByteGap: pick(0, 0, 1, 6), ByteOverhead: pick(0, 0, 1, 7), Eager: uint64(pick(0, 100, 100, 1000)),
+		ByteGap: perByte("0", "0.04", "1", "6", "1.5"), ByteOverhead: perByte("0", "0", "0.18", "7"), Eager: uint64(pick(0, 100, 100, 1000)),
 	}
 }
 

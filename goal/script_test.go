@@ -41,9 +41,16 @@ func TestScripts(t *testing.T) {
 func scriptRun(t *testing.T, d *datadriven.TestData, s *Schedule) string {
 	p := DefaultParams()
 	for name, v := range map[string]*int64{
-		"L": &p.L, "o": &p.Overhead, "g": &p.Gap, "G": &p.ByteGap, "O": &p.ByteOverhead,
+		"L": &p.L, "o": &p.Overhead, "g": &p.Gap,
 	} {
 		d.MaybeScanArgs(t, name, v)
+	}
+	for name, v := range map[string]*ByteTime{"G": &p.ByteGap, "O": &p.ByteOverhead} {
+		if text := v.String(); d.MaybeScanArgs(t, name, &text) {
+			var err error
+			*v, err = ParseByteTime(text)
+			require.NoError(t, err)
+		}
 	}
 	d.MaybeScanArgs(t, "S", &p.Eager)
 	var out strings.Builder

@@ -201,14 +201,6 @@ func (m *Simulator) finish() (Result, error) {
 	return *res, nil
 }
 
-// sizeCost returns the cost of all bytes of a message but the first.
-func sizeCost(size uint64, perByte int64) int64 {
-	if size == 0 {
-		return 0
-	}
-	return int64(size-1) * perByte
-}
-
 // clocks returns the clocks of a rank: processors, receiving network
 // interfaces, sending network interfaces.
 func (m *Simulator) clocks(rank uint32) []int64 {

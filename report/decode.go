@@ -44,7 +44,11 @@ func (c Column) decode(text []byte) (any, error) {
 	case Count, Size:
 		n, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil && c.Kind == Count {
-			return strconv.ParseUint(digits, 10, 64)
+			var wide uint64
+			if wide, err = strconv.ParseUint(digits, 10, 64); err == nil || !c.Fractions {
+				return wide, err
+			}
+			break
 		}
 		return n, err
 	case Duration:

@@ -83,6 +83,10 @@ func (t *Table) parquet() ([]byte, error) {
 				v = strings.ToValidUTF8(x, "\uFFFD") // as in JSON
 			case sim.Time:
 				v, _ = float(t.Columns[i], x)
+			case int64, uint64:
+				if t.fractional(i) {
+					v, _ = float(t.Columns[i], x)
+				}
 			}
 			row[i] = parquet.ValueOf(v).Level(0, 1, i)
 			if v == nil {
@@ -108,10 +112,18 @@ func (t *Table) leaf(column int) parquet.Node {
 		return parquet.Leaf(parquet.BooleanType)
 	case Count, Size:
 		isUnsigned := func(row []any) bool { _, is := row[column].(uint64); return is }
-		if slices.ContainsFunc(t.rows, isUnsigned) {
+		switch {
+		case t.fractional(column):
+			return parquet.Leaf(parquet.DoubleType)
+		case slices.ContainsFunc(t.rows, isUnsigned):
 			return parquet.Uint(64)
 		}
 		return parquet.Leaf(parquet.Int64Type)
 	}
 	return parquet.Leaf(parquet.DoubleType)
+}
+
+// fractional reports whether a column of counts has numbers with a fraction.
+func (t *Table) fractional(column int) bool {
+	return t.Columns[column].Fractions && slices.ContainsFunc(t.rows, func(row []any) bool { _, is := row[column].(float64); return is })
 }

@@ -25,7 +25,7 @@ type Kind int
 // no value.
 const (
 	Text     Kind = iota // string
-	Count                // int, int64 or uint64
+	Count                // int, int64 or uint64; with Column.Fractions also float64
 	Size                 // int or int64, bytes; shown in powers of 1024
 	Duration             // sim.Time
 	Number               // float64 in the column's unit
@@ -52,6 +52,9 @@ type Column struct {
 	Unit string // suffix of the key: "ns", "B"; of a [Duration] one of ps, ns, us, ms, s
 	Kind Kind
 	Help string // one sentence: what is counted or measured, from where to where
+	// Fractions lets a column of counts hold numbers with a fraction, too:
+	// whole numbers stay as they are.
+	Fractions bool
 	// Scale, if set, groups columns that people compare: they are shown in
 	// one unit and with the same digits.
 	Scale string
@@ -253,7 +256,7 @@ func (c Column) kept(v any) (kept any, ok bool) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind)
 		}
-		return v, slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind)
+		return v, slices.Contains([]Kind{Number, Ratio, Share, Change, Points}, c.Kind) || c.Kind == Count && c.Fractions
 	}
 	return nil, false
 }

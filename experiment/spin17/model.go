@@ -2,8 +2,10 @@ package spin17
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
@@ -78,8 +80,12 @@ func Model(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
 // modelAxes are the parameters of the model and of the noise.
 func modelAxes() []experiment.Axis {
 	p := goal.DefaultParams()
-	ns := func(name, column string, value int64, help string) experiment.Axis {
-		return experiment.Axis{Name: name, Column: column, Unit: "ns", Kind: report.Count, Most: fmt.Sprint(goal.MaxCost), Default: fmt.Sprint(value), Help: help}
+	ns := func(name, column string, value any, help string) experiment.Axis {
+		_, fractions := value.(goal.ByteTime)
+		return experiment.Axis{
+			Name: name, Column: column, Unit: "ns", Kind: report.Count, Fractions: fractions,
+			Most: fmt.Sprint(goal.MaxCost), Default: fmt.Sprint(value), Help: help,
+		}
 	}
 	return []experiment.Axis{
 		ns("L", "latency", p.L, "latency, in ns"),
@@ -124,11 +130,26 @@ type modelRun struct {
 }
 
 // params are the parameters of the model at a point.
-func (m *modelRun) params(p *experiment.Point) goal.Params {
+func (m *modelRun) params(p *experiment.Point) (goal.Params, error) {
+	gap, err := byteTime(p, "G")
+	overhead, err2 := byteTime(p, "O")
 	return goal.Params{
 		L: int64(p.Int("L")), Overhead: int64(p.Int("o")), Gap: int64(p.Int("g")),
-		ByteGap: int64(p.Int("G")), ByteOverhead: int64(p.Int("O")), Eager: uint64(p.Int("S")), //nolint:gosec // 0 or more
+		ByteGap: gap, ByteOverhead: overhead, Eager: uint64(p.Int("S")), //nolint:gosec // 0 or more
+	}, errors.Join(err, err2)
+}
+
+// byteTime is exact: a fraction has the digits that its user wrote.
+func byteTime(p *experiment.Point, axis string) (goal.ByteTime, error) {
+	f, fraction := p.Value(axis).(float64)
+	if !fraction {
+		return goal.PerByte(int64(p.Int(axis))), nil
 	}
+	t, err := goal.ParseByteTime(strconv.FormatFloat(f, 'f', -1, 64))
+	if err != nil {
+		return t, fmt.Errorf("--%s: %w", axis, err)
+	}
+	return t, nil
 }
 
 // has refuses parameters with which an operation takes too long, and choices
@@ -137,7 +158,11 @@ func (m *modelRun) has(p *experiment.Point) (bool, error) {
 	if m.noise == nil && (p.Int("noise-seed") != 1 || p.Flag("noise-coscheduled")) {
 		return false, fmt.Errorf("--noise-seed and --noise-coscheduled are for --noise, which is not given")
 	}
-	return true, m.schedule.Check(m.params(p))
+	params, err := m.params(p)
+	if err != nil {
+		return false, err
+	}
+	return true, m.schedule.Check(params)
 }
 
 // Bytes of the model, as goal.NewSimulator and the critical path allocate them.
@@ -156,6 +181,10 @@ func (m *modelRun) memory(p *experiment.Point) int64 {
 }
 
 func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
+	params, err := m.params(p)
+	if err != nil {
+		return nil, err
+	}
 	options := []goal.Option{goal.WithContext(ctx), goal.WithLimits(p.Limits)}
 	if m.noise != nil {
 		options = append(options, goal.WithNoise(m.noise.Noise(m.schedule.Ranks(), uint64(p.Int("noise-seed")), p.Flag("noise-coscheduled")))) //nolint:gosec // 0 or more
@@ -166,7 +195,7 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 	if p.Tracer != nil {
 		traced = append(traced, goal.WithTrace(d.span))
 	}
-	r, err := simulator.Run(m.params(p), traced...)
+	r, err := simulator.Run(params, traced...)
 	if err == nil {
 		err = d.err
 	}
@@ -177,7 +206,7 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 	if !p.Flag("critical-path") {
 		return values, nil
 	}
-	path, _, err := simulator.CriticalPath(m.params(p), options...)
+	path, _, err := simulator.CriticalPath(params, options...)
 	if err != nil {
 		return nil, err
 	}
