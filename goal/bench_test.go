@@ -30,6 +30,21 @@ func BenchmarkAlltoall(b *testing.B) {
 	benchmarkRun(b, "alltoall-linear", GenParams{Ranks: 1 << 10, Size: 8})
 }
 
+func BenchmarkATLAHS(b *testing.B) {
+	m := NewSimulator(generate(b, "halo3d", GenParams{Ranks: 1 << 12, Size: 70000, CalcNS: 1000, Iterations: 10}))
+	_, err := m.Run(atlahsParams())
+	require.NoError(b, err)
+	var events int64
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		res, err := m.Run(atlahsParams())
+		require.NoError(b, err)
+		events += res.Events
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+}
+
 func BenchmarkGather(b *testing.B) {
 	benchmarkRun(b, "gather", GenParams{Ranks: 16384, Size: 8})
 }

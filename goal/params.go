@@ -7,9 +7,23 @@ import (
 	"github.com/spinsim/spinsim/internal/fields"
 )
 
+// Model is one of the models of a schedule's time.
+type Model uint8
+
+// The models.
+const (
+	LogGOPS Model = iota // of the LogGOPS'10 simulator
+	// ATLAHS is the model of the simulator of ATLAHS (SC'25): the bytes of a
+	// message take their time at the sender only, and a receive its overhead
+	// behind the gap. Simultaneous events are in the order of that simulator.
+	ATLAHS
+)
+
 // Params are the parameters of the LogGOPS model (LogGOPS'10, section 2). All
 // times are in nanoseconds.
 type Params struct {
+	// Model is the model that the parameters are for.
+	Model Model `json:"model,omitempty"`
 	// L is the latency: from the end of the sender's overhead to the arrival at the receiver.
 	L int64 `json:"L"`
 	// Overhead (o) is the time a message keeps the processor busy at each end.
@@ -45,6 +59,9 @@ const (
 // Validate reports parameters that are negative or too large.
 func (p Params) Validate() error {
 	var errs []error
+	if p.Model > ATLAHS {
+		errs = append(errs, &fields.Wrong{Package: "goal", Option: "model", Err: fmt.Errorf("%d, expected 0 (LogGOPS) or 1 (ATLAHS)", p.Model)})
+	}
 	for _, f := range []struct {
 		name string
 		v    ByteTime

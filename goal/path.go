@@ -1,6 +1,7 @@
 package goal
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/spinsim/spinsim/internal/memory"
@@ -37,6 +38,9 @@ type CriticalPath struct {
 // which an earlier operation has set. A message may also start when it arrives.
 // WithTrace has no effect here.
 func (m *Simulator) CriticalPath(p Params, options ...Option) (CriticalPath, Result, error) {
+	if p.Model == ATLAHS {
+		return CriticalPath{}, Result{}, errors.New("goal: the critical path is one of the LogGOPS model only")
+	}
 	rec := &recorder{m: m}
 	watched := append(slices.Clip(options), func(m *Simulator) {
 		rec.start = memory.Make[int64](2 * m.s.ids())
@@ -118,6 +122,9 @@ func (r *recorder) recv(op uint32, t int64) {
 	cpu := r.cpu(r.m.s.rank(op), r.m.s.unit(op))
 	r.began(2*op, t, none, cpu, cpu)
 }
+
+// received is never called: ATLAHS' model has no critical path.
+func (r *recorder) received(uint32, uint32, uint32, int64, int64, int64) {}
 
 func (r *recorder) raised(rank uint32, u unit, by uint32, t int64) {
 	event := 2 * (by & idMask)

@@ -53,6 +53,9 @@ func scriptRun(t *testing.T, d *datadriven.TestData, s *Schedule) string {
 		}
 	}
 	d.MaybeScanArgs(t, "S", &p.Eager)
+	if d.HasArg("atlahs") {
+		p.Model = ATLAHS
+	}
 	var out strings.Builder
 	if d.HasArg("path") {
 		path, res, err := NewSimulator(s).CriticalPath(p)

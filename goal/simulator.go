@@ -45,6 +45,12 @@ type Simulator struct {
 	stuck    []uint32
 	result   Result
 
+	// of ATLAHS' model; at: per operation the time when it is ready, then that
+	// of the arrival of its message
+	heap timeHeap
+	at   []int64
+	late bool // a time is above maxTime
+
 	limits sim.Limits
 	ctx    context.Context // of the run
 }
@@ -104,7 +110,13 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 		}
 	}
 	m.start()
-	if err := m.loop(); err != nil {
+	var err error
+	if p.Model == ATLAHS {
+		err = atlahs{m}.loop()
+	} else {
+		err = m.loop()
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	return m.finish()
@@ -167,13 +179,18 @@ func (m *Simulator) start() {
 	m.stuck = m.stuck[:0]
 	m.result.Messages, m.result.Mismatched = 0, 0
 	m.released = m.released[:0]
+	schedule := m.schedule
+	if m.late = false; m.p.Model == ATLAHS {
+		schedule = atlahs{m}.schedule
+		atlahs{m}.start()
+	}
 	for _, at := range m.s.ranks {
 		for id := at.first; id < at.first+at.n; id++ {
 			if m.left[id] == 0 {
 				m.released = append(m.released, id)
 			}
 		}
-		m.schedule()
+		schedule()
 	}
 }
 
@@ -192,7 +209,7 @@ func (m *Simulator) finish() (Result, error) {
 			res.MaxNS, res.MaxRank = t, r
 		}
 	}
-	if res.MaxNS > maxTime {
+	if res.MaxNS > maxTime || m.late {
 		return Result{}, fmt.Errorf("goal: rank %d: %w", res.MaxRank, ErrOverflow)
 	}
 	if m.open > 0 || m.waiting > 0 {

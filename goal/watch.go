@@ -11,6 +11,10 @@ type watcher interface {
 	// message reports a message that keeps processor and network interface of
 	// the target busy.
 	message(op uint32, t, end, gap int64)
+	// received reports message send at receive recv in ATLAHS' model. It keeps
+	// the network interface of operation by busy until gap, and then the
+	// receive's processor until end.
+	received(send, recv, by uint32, t, gap, end int64)
 	// recv reports a released receive, to be posted at t, the time of its
 	// processor's clock.
 	recv(op uint32, t int64)
@@ -95,6 +99,15 @@ func (t *tracer) both(op uint32, s Span, unit Unit, end, gap int64) {
 	s.Index, s.End = t.m.s.unit(op).cpu, end
 	t.f(s)
 	s.Unit, s.Index, s.End = unit, t.m.s.unit(op).nic, gap
+	t.f(s)
+}
+
+func (t *tracer) received(send, recv, by uint32, start, gap, end int64) {
+	s := t.span(send, Recv, start)
+	s.Rank = int(t.m.s.rank(recv))
+	s.Unit, s.Index, s.End = RecvInterface, t.m.s.unit(by).nic, gap
+	t.f(s)
+	s.Unit, s.Index, s.Start, s.End = Processor, t.m.s.unit(recv).cpu, gap, end
 	t.f(s)
 }
 

@@ -24,6 +24,8 @@ type fromFile struct {
 	help string // of the flag
 }
 
+const noiseHelp = "operating system noise: `FILE` with a line for each detour, its start and duration in ns"
+
 // fromFiles are all of them.
 func fromFiles() []fromFile {
 	return []fromFile{
@@ -31,8 +33,12 @@ func fromFiles() []fromFile {
 		{command: storageRunName, empty: spin17.Storage("TRACE", nil), read: readStorage},
 		{command: onNodes, empty: spin17.Schedule("FILE", nil), read: readNodes},
 		{
-			command: goalRunName, empty: spin17.Model("FILE", nil, spin17.Noise{}), read: readModel,
-			flag: "noise", help: "operating system noise: `FILE` with a line for each detour, its start and duration in ns",
+			command: goalRunName, empty: spin17.Model("FILE", nil, spin17.Noise{}), read: readModel(spin17.Model),
+			flag: "noise", help: noiseHelp,
+		},
+		{
+			command: byATLAHS, empty: spin17.ATLAHS("FILE", nil, spin17.Noise{}), read: readModel(spin17.ATLAHS),
+			flag: "noise", help: noiseHelp,
 		},
 	}
 }

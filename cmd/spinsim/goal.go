@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -54,19 +55,25 @@ func parseFormat(name string) (report.Format, error) {
 	return format, nil
 }
 
-// Names of goal run in the record of a result: in the model and on nodes.
+// Names of goal run in the record of a result: in the models and on nodes.
 const (
 	goalRunName = "goal run"
+	byATLAHS    = goalRunName + " --model atlahs"
 	onNodes     = goalRunName + " --on nodes"
 )
 
 func goalRunCommand() *cobra.Command {
 	of := map[string]*cobra.Command{"model": modelCommand("run FILE"), "nodes": fileCommand(onNodes, "run FILE")}
-	var on string
+	atlahs := fileCommand(byATLAHS, "run FILE") // has flags of model only
+	atlahs.Flags().VisitAll(func(f *pflag.Flag) {
+		of["model"].Flags().Lookup(f.Name).Value = &sharedValue{of["model"].Flags().Lookup(f.Name).Value, f.Value}
+	})
+	var on, model string
 	c := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Compute the finishing time of every rank",
-		Long: `Run computes the finishing time of every rank in the LogGOPS model (LogGOPS'10). With --on nodes it runs the schedule on simulated nodes: sends
+		Long: `Run computes the finishing time of every rank in the LogGOPS model (LogGOPS'10). With --model atlahs it follows the rules of ATLAHS' simulator
+(SC'25). With --on nodes it runs the schedule on simulated nodes: sends
 and receives are then real messages. The host or its network interface matches them (sPIN'17 §5.1), and every byte is checked.
 
 Each parameter takes a LIST of values, too: --L 1000,2000,4000.
@@ -79,6 +86,8 @@ A schedule that does not finish is reported with the operations that wait. The e
 		join(c.Flags(), of[name].Flags(), name, func(flag string) { only[name] = append(only[name], flag) })
 	}
 	c.Flags().StringVar(&on, "on", "model", "model or nodes")
+	c.Flags().StringVar(&model, "model", "loggops", "model: loggops or atlahs")
+	only["model"] = append(only["model"], "model")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if of[on] == nil {
 			return badInput(fmt.Errorf("--on: %q, expected model or nodes", on))
@@ -89,6 +98,14 @@ A schedule that does not finish is reported with the operations that wait. The e
 					return badInput(fmt.Errorf("--%s has no meaning with --on %s", name, on))
 				}
 			}
+		}
+		switch {
+		case model != "loggops" && model != "atlahs":
+			return badInput(fmt.Errorf("--model: %q, expected loggops or atlahs", model))
+		case model == "atlahs" && c.Flags().Changed("critical-path"):
+			return badInput(errors.New("--critical-path has no meaning with --model atlahs"))
+		case model == "atlahs":
+			return atlahs.RunE(c, args)
 		}
 		return of[on].RunE(c, args)
 	}
@@ -135,17 +152,26 @@ func modelCommand(use string) *cobra.Command {
 	return c
 }
 
-// readModel makes the experiment of a schedule in the model. detours names the
-// file with noise; "": there is none.
-func readModel(m *making, name, detours string) (*experiment.Experiment, error) {
+// readModel returns a function that makes the experiment of a schedule in a
+// model. detours names the file with noise; "": there is none.
+func readModel(of func(string, *goal.Schedule, spin17.Noise) *experiment.Experiment) func(m *making, name, detours string) (*experiment.Experiment, error) {
+	return func(m *making, name, detours string) (*experiment.Experiment, error) {
+		s, noise, err := readNoisy(m, name, detours)
+		if err != nil {
+			return nil, err
+		}
+		return of(filepath.Base(name), s, noise), nil
+	}
+}
+
+// readNoisy reads a schedule and the noise of its run.
+func readNoisy(m *making, name, detours string) (*goal.Schedule, spin17.Noise, error) {
+	var noise spin17.Noise
 	s, err := readSchedule(m, name)
-	if err != nil {
-		return nil, err
+	if err != nil || detours == "" {
+		return s, noise, err
 	}
-	if detours == "" {
-		return spin17.Model(filepath.Base(name), s, spin17.Noise{}), nil
-	}
-	noise := spin17.Noise{Name: filepath.Base(detours)}
+	noise.Name = filepath.Base(detours)
 	err = m.input(detours, func(r io.Reader) error {
 		text, err := file.ReadFrom(r, detours, file.MaxData)
 		if err == nil {
@@ -154,9 +180,9 @@ func readModel(m *making, name, detours string) (*experiment.Experiment, error) 
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("--noise: %w", err)
+		return nil, noise, fmt.Errorf("--noise: %w", err)
 	}
-	return spin17.Model(filepath.Base(name), s, noise), nil
+	return s, noise, nil
 }
 
 // readNodes makes the experiment of a schedule on nodes.

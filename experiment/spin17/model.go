@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +27,31 @@ type Noise struct {
 // is the schedule's name in tables. nil: the experiment can be described but not
 // run.
 func Model(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
-	m := &modelRun{schedule: s, noise: noise.Trace}
+	return modelOf(&modelRun{schedule: s, noise: noise.Trace}, name, noise)
+}
+
+// ATLAHS is Model by the rules of ATLAHS' simulator. It has no critical path.
+func ATLAHS(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
+	e := modelOf(&modelRun{schedule: s, noise: noise.Trace, model: goal.ATLAHS}, name, noise)
+	e.Name, e.Source = "atlahs", "ATLAHS, SC'25"
+	e.Short = strings.Replace(e.Short, "the LogGOPS model", "the model of ATLAHS", 1)
+	e.Undivided = "the model has no device whose parts could be told apart"
+	e.Axes = slices.DeleteFunc(e.Axes, func(a experiment.Axis) bool { return a.Name == criticalPath })
+	e.Details = slices.DeleteFunc(e.Details, func(d experiment.Detail) bool { return d.Name == "path" })
+	e.Columns = slices.DeleteFunc(e.Columns, func(c report.Column) bool { return strings.HasPrefix(c.Help, ofThePath) })
+	e.View.Quiet = slices.DeleteFunc(e.View.Quiet, func(axis string) bool { return axis == criticalPath })
+	return e
+}
+
+// criticalPath is an axis, ofThePath how the help of its columns begins.
+const (
+	criticalPath = "critical-path"
+	ofThePath    = "of the critical path: "
+)
+
+// modelOf describes the runs of a model. name is the schedule's.
+func modelOf(m *modelRun, name string, noise Noise) *experiment.Experiment {
+	s := m.schedule
 	short := "a GOAL schedule in the LogGOPS model"
 	if s != nil {
 		short = fmt.Sprintf("a GOAL schedule of %d %s in the LogGOPS model", s.Ranks(), report.Counted(s.Ranks(), "ranks"))
@@ -64,10 +90,10 @@ func Model(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
 			{Name: "messages", Kind: report.Count, Help: "messages"},
 			{Name: "events", Kind: report.Count, Help: "operations and messages"},
 			{Name: "mismatched", Kind: report.Count, Help: "messages received with another size; empty: none"},
-			{Name: "computing", Unit: "ns", Kind: report.Count, Help: "of the critical path: computing"},
-			{Name: "sending", Unit: "ns", Kind: report.Count, Help: "of the critical path: sending"},
-			{Name: "receiving", Unit: "ns", Kind: report.Count, Help: "of the critical path: receiving"},
-			{Name: "on_the_way", Unit: "ns", Kind: report.Count, Help: "of the critical path: messages on the way"},
+			{Name: "computing", Unit: "ns", Kind: report.Count, Help: ofThePath + "computing"},
+			{Name: "sending", Unit: "ns", Kind: report.Count, Help: ofThePath + "sending"},
+			{Name: "receiving", Unit: "ns", Kind: report.Count, Help: ofThePath + "receiving"},
+			{Name: "on_the_way", Unit: "ns", Kind: report.Count, Help: ofThePath + "messages on the way"},
 		},
 		Details: modelDetails(),
 		View: experiment.View{
@@ -96,7 +122,7 @@ func modelAxes() []experiment.Axis {
 		{Name: "S", Column: "eager", Kind: report.Size, Default: fmt.Sprintf("%dB", p.Eager), Help: "largest message that does not wait for its receive"},
 		{Name: "noise-seed", Kind: report.Count, Default: "1", Help: "seeds the place in the noise where each rank begins"},
 		{Name: "noise-coscheduled", Kind: report.Flag, Default: "false", Help: "all ranks begin at the same place in the noise"},
-		{Name: "critical-path", Kind: report.Flag, Default: "false", Help: "also follow the operations that determine the last finishing time"},
+		{Name: criticalPath, Kind: report.Flag, Default: "false", Help: "also follow the operations that determine the last finishing time"},
 	}
 }
 
@@ -127,6 +153,7 @@ func modelDetails() []experiment.Detail {
 type modelRun struct {
 	schedule *goal.Schedule
 	noise    *goal.NoiseTrace
+	model    goal.Model
 }
 
 // params are the parameters of the model at a point.
@@ -134,7 +161,7 @@ func (m *modelRun) params(p *experiment.Point) (goal.Params, error) {
 	gap, err := byteTime(p, "G")
 	overhead, err2 := byteTime(p, "O")
 	return goal.Params{
-		L: int64(p.Int("L")), Overhead: int64(p.Int("o")), Gap: int64(p.Int("g")),
+		Model: m.model, L: int64(p.Int("L")), Overhead: int64(p.Int("o")), Gap: int64(p.Int("g")),
 		ByteGap: gap, ByteOverhead: overhead, Eager: uint64(p.Int("S")), //nolint:gosec // 0 or more
 	}, errors.Join(err, err2)
 }
@@ -174,7 +201,7 @@ const (
 
 func (m *modelRun) memory(p *experiment.Point) int64 {
 	of := int64(bytesPerOperation)
-	if p.Flag("critical-path") {
+	if m.model == goal.LogGOPS && p.Flag(criticalPath) {
 		of += bytesPerStep
 	}
 	return of*int64(m.schedule.Len()) + bytesPerRank*int64(m.schedule.Ranks())
@@ -203,7 +230,11 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 		return nil, err
 	}
 	values := finished(&r)
-	if !p.Flag("critical-path") {
+	if m.model != goal.LogGOPS {
+		return values, nil
+	}
+	maps.Copy(values, experiment.Values{"computing": nil, "sending": nil, "receiving": nil, "on_the_way": nil, "path": experiment.Rows(nil)})
+	if !p.Flag(criticalPath) {
 		return values, nil
 	}
 	path, _, err := simulator.CriticalPath(params, options...)
@@ -229,7 +260,7 @@ func finished(r *goal.Result) experiment.Values {
 	values := experiment.Values{
 		"max": r.MaxNS, "max_rank": r.MaxRank, "p99": d.P99, "p75": d.P75, "half": d.P50, "p25": d.P25, "first": d.Min, "mean": int64(d.Mean),
 		"ranks": r.Ranks, "messages": r.Messages, "events": r.Events, "mismatched": nil,
-		"computing": nil, "sending": nil, "receiving": nil, "on_the_way": nil, "finish": rows, "path": experiment.Rows(nil),
+		"finish": rows,
 	}
 	if r.Mismatched > 0 {
 		values["mismatched"] = r.Mismatched
