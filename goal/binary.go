@@ -200,7 +200,7 @@ func (b *binaryReader) operations(n uint32, entries uint64) error {
 			Kind: Kind(rec[4]),
 			Peer: binary.LittleEndian.Uint32(rec[5:]),
 			Size: binary.LittleEndian.Uint64(rec[9:]),
-			Tag:  binary.LittleEndian.Uint32(rec[17:]),
+			Tag:  anyTag(binary.LittleEndian.Uint32(rec[17:])),
 			CPU:  rec[21],
 			NIC:  rec[22],
 		}

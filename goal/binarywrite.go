@@ -3,12 +3,19 @@ package goal
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 )
 
+// ErrWideTag is wrapped by the error of a schedule that has no binary form.
+var ErrWideTag = fmt.Errorf("the binary form holds tags up to %d, the text has 64 bits", Any-1)
+
 // WriteBinary writes a schedule in binary form, with the same bytes as the
-// format's own converter.
+// format's own converter. It is an error if a tag has more bits than the form.
 func WriteBinary(w io.Writer, s *Schedule) error {
+	if r, wide := s.WideTag(); wide {
+		return fmt.Errorf("goal: %v: %w", r, ErrWideTag)
+	}
 	out := bufio.NewWriterSize(w, chunkBytes)
 	le := binary.LittleEndian
 	b := le.AppendUint64(nil, binaryMagic)
@@ -77,7 +84,7 @@ func (r Rank) writeBinary(out *bufio.Writer, b []byte) error {
 		b = append(b, byte(op.Kind))
 		b = le.AppendUint32(b, op.Peer)
 		b = le.AppendUint64(b, op.Size)
-		b = le.AppendUint32(b, op.Tag)
+		b = le.AppendUint32(b, uint32(op.Tag))
 		b = append(b, op.CPU, op.NIC)
 		b = le.AppendUint32(b, done)
 		b = le.AppendUint32(b, next)

@@ -149,13 +149,13 @@ func (b *Builder) add(op *Op) uint32 {
 
 // Send appends a send of size bytes to rank to, on processor and network interface 0.
 func (b *Builder) Send(size uint64, to int, tag uint32) int {
-	return b.Add(Op{Kind: Send, Size: size, Peer: b.peer(to), Tag: tag})
+	return b.Add(Op{Kind: Send, Size: size, Peer: b.peer(to), Tag: anyTag(tag)})
 }
 
 // Recv appends a receive of size bytes from rank from, on processor and network
 // interface 0; from is -1 for any rank.
 func (b *Builder) Recv(size uint64, from int, tag uint32) int {
-	return b.Add(Op{Kind: Recv, Size: size, Peer: b.peer(from), Tag: tag})
+	return b.Add(Op{Kind: Recv, Size: size, Peer: b.peer(from), Tag: anyTag(tag)})
 }
 
 func (b *Builder) peer(r int) uint32 {

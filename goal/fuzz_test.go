@@ -38,6 +38,7 @@ func FuzzPlainLines(f *testing.F) {
 	f.Add([]byte("l1: calc 999999999999999999\ncalc 9999999999999999999\nl1: calc 0 cpu 3\nl1 requires l0"))
 	f.Add([]byte("recv 1b from -1 tag -1\nl0: send 1b to 2\nl9: send 1b to 1 tag 4294967295\nl9:calc 1"))
 	f.Add([]byte("l1: send 1b to 1 tag 4294967295"))
+	f.Add([]byte("l1: send 1b to 1 tag 9999999999\nrecv 1b from 0 tag -1\nsend 1b to 1 tag 18446744073709551614"))
 	f.Add([]byte("l1: calc 1\nl1: calc 2"))
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		text := append([]byte("num_ranks 2\nrank 0 {\n"), lines...)
@@ -64,7 +65,9 @@ func FuzzPlainLines(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.Equal(t, binaryOf(t, want), binaryOf(t, got))
+		if _, wide := want.WideTag(); !wide {
+			require.Equal(t, binaryOf(t, want), binaryOf(t, got))
+		}
 		for r, v := range want.All() {
 			for i := range v.Len() {
 				require.Equal(t, want.Ref(r, i), got.Ref(r, i))

@@ -13,7 +13,7 @@ type node struct{ rank, i int }
 
 type channel struct {
 	from, to int
-	tag      uint32
+	tag      uint64
 }
 
 // knowledge returns, for each rank, the ranks whose data has reached it. Each

@@ -9,8 +9,7 @@ type keyTable struct {
 }
 
 type tableKey struct {
-	high uint64
-	low  uint32
+	high, low uint64
 }
 
 // get returns the number of a key; added: it is new.
@@ -38,7 +37,7 @@ func (t *keyTable) find(k tableKey) uint32 {
 func (t *keyTable) probe(k tableKey) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64 by the golden ratio spreads neighbouring keys
 	mask := uint64(len(t.table) - 1)
-	i := (k.high*odd ^ uint64(k.low)) * odd >> t.shift
+	i := (k.high*odd ^ k.low) * odd >> t.shift
 	for t.table[i] != 0 && t.keys[t.table[i]-1] != k {
 		i = (i + 1) & mask
 	}

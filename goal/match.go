@@ -56,10 +56,10 @@ func (m *matcher) pairs(recv, send uint32) bool {
 	return (from == Any || from == m.s.rank(send)) && tagsMatch(m.s.tag(recv), m.s.tag(send))
 }
 
-func tagsMatch(a, b uint32) bool { return a == b || a == Any || b == Any }
+func tagsMatch(a, b uint64) bool { return a == b || a == AnyTag || b == AnyTag }
 
 // listKey is the key of entries with a source and tag in the list of a rank.
-func listKey(rank uint32, kind Kind, source, tag uint32) tableKey {
+func listKey(rank uint32, kind Kind, source uint32, tag uint64) tableKey {
 	return tableKey{uint64(rank)<<33 | uint64(kind&1)<<32 | uint64(source), tag}
 }
 
@@ -173,7 +173,7 @@ func (m *matcher) taken(l *matchList, i uint32) {
 // any source or tag may match many keys, so it searches the list instead.
 func (m *matcher) takeFar(l *matchList, op uint32) uint32 {
 	p, rank, tag := m.s.at(op), m.s.rank(op), m.s.tag(op)
-	if tag == Any || p.kind() == Recv && p.peer == Any {
+	if tag == AnyTag || p.kind() == Recv && p.peer == Any {
 		id, _ := m.scan(l, op, math.MaxInt)
 		return id
 	}
@@ -193,12 +193,12 @@ func (m *matcher) takeFar(l *matchList, op uint32) uint32 {
 	}
 	if p.kind() == Recv {
 		try(listKey(rank, Send, p.peer, tag))
-		try(listKey(rank, Send, p.peer, Any))
+		try(listKey(rank, Send, p.peer, AnyTag))
 	} else {
 		try(listKey(p.peer, Recv, rank, tag))
-		try(listKey(p.peer, Recv, rank, Any))
+		try(listKey(p.peer, Recv, rank, AnyTag))
 		try(listKey(p.peer, Recv, Any, tag))
-		try(listKey(p.peer, Recv, Any, Any))
+		try(listKey(p.peer, Recv, Any, AnyTag))
 	}
 	if best == none {
 		return none

@@ -179,7 +179,7 @@ func (m *model) step(e *modelEvent) {
 
 func (m *model) match(recv, msg *modelEvent) bool {
 	return (recv.op.Peer == Any || int(recv.op.Peer) == msg.src) &&
-		(recv.op.Tag == Any || msg.op.Tag == Any || recv.op.Tag == msg.op.Tag)
+		(recv.op.Tag == AnyTag || msg.op.Tag == AnyTag || recv.op.Tag == msg.op.Tag)
 }
 
 func (m *model) post(e *modelEvent) []int {

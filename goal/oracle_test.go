@@ -24,7 +24,7 @@ import (
 //	g++ -O2 -w -I/usr/include/graphviz LogGOPSim.cpp cmdline.c -o LogGOPSim -lcgraph
 //	go test ./goal -run TestATLAHS -atlahs.simulator /path/LogGOPSim -atlahs.schedules 10000
 //
-// Without it, testdata/script/atlahs.txt has what it gives for some of them.
+// Without it, testdata/script/atlahs has what it gives for some of them.
 var (
 	atlahsSimulator = flag.String("atlahs.simulator", "", "LogGOPSim of ATLAHS, to compare with")
 	atlahsSchedules = flag.Int("atlahs.schedules", 1000, "random schedules to compare with it")
@@ -52,7 +52,7 @@ func atlahsSchedule(t testing.TB, rng *rand.Rand) (*Schedule, Params) {
 	large := make(map[[3]int]bool)
 	for range rng.IntN(40) {
 		size := sizes[rng.IntN(len(sizes))]
-		from, to, tag := rng.IntN(len(g.ranks)), rng.IntN(len(g.ranks)), uint32(rng.IntN(g.tags))
+		from, to, tag := rng.IntN(len(g.ranks)), rng.IntN(len(g.ranks)), uint64(rng.IntN(g.tags))
 		pair := [3]int{from, to, int(tag)}
 		if is, known := large[pair]; known && is != (max(size, 1) > p.Eager) || int64(float64(max(size, 1)-1)*gap) != p.ByteGap.after(size) {
 			continue

@@ -62,11 +62,11 @@ func (g *randomizer) lane(op Op) Op {
 	return op
 }
 
-func (g *randomizer) tag() uint32 {
+func (g *randomizer) tag() uint64 {
 	if !g.tame && g.IntN(10) == 0 {
-		return Any
+		return AnyTag
 	}
-	return uint32(g.IntN(g.tags))
+	return uint64(g.IntN(g.tags))
 }
 
 // message adds a send and usually its receive.
@@ -80,7 +80,7 @@ func (g *randomizer) message() {
 		recv.Peer = Any
 	}
 	if g.IntN(8) == 0 {
-		recv.Tag = Any
+		recv.Tag = AnyTag
 		if !g.tame {
 			recv.Tag = g.tag()
 		}

@@ -3,11 +3,15 @@ package goal
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
-// Any is the wildcard: as the peer of a receive it matches every source, as a
-// tag every tag. The text format writes it as -1.
-const Any = ^uint32(0)
+// The wildcards: Any as the peer of a receive matches every source, AnyTag every
+// tag. The text format writes them as -1.
+const (
+	Any    = ^uint32(0)
+	AnyTag = ^uint64(0)
+)
 
 // MaxOps is the largest number of operations in a schedule: the event key of
 // the simulator has 30 bits for them.
@@ -46,9 +50,9 @@ type Op struct {
 	NIC uint8
 	// Peer is the target of a send, the source of a receive or Any; Calc does not use it.
 	Peer uint32
-	// Tag must be equal in a send and its receive; Any equals every tag. Calc
-	// does not use it.
-	Tag uint32
+	// Tag must be equal in a send and its receive; AnyTag equals every tag. Calc
+	// does not use it. The binary format holds tags below 2^32-1.
+	Tag uint64
 	// Size is in bytes, for Calc in nanoseconds.
 	Size uint64
 }
@@ -154,6 +158,22 @@ func (r Rank) id(i int) uint32 {
 		panic(fmt.Sprintf("goal: operation %d of %d", i, r.at.n)) //lint:panic a bug of the caller, as for a slice
 	}
 	return r.at.first + uint32(i)
+}
+
+// WideTag returns the first operation with a tag above 2^32-2, which only the
+// text form can hold; wide: there is one.
+func (s *Schedule) WideTag() (r OpRef, wide bool) {
+	if !slices.ContainsFunc(s.segments, func(c segment) bool { return c.high != nil }) {
+		return r, false
+	}
+	for rank, v := range s.All() {
+		for i := range v.Len() {
+			if wideTag(s.tag(v.id(i))) {
+				return s.Ref(rank, i), true
+			}
+		}
+	}
+	return r, false
 }
 
 // OpRef describes an operation of a schedule to a reader.

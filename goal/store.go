@@ -44,6 +44,7 @@ type segment struct {
 	ops   []packed
 	ranks []uint32 // with operations here
 	tags  []uint32
+	high  []uint32 // the upper halves of tags; nil: 0, but ones for AnyTag
 	units []unit
 	wide  []uint64
 	many  map[uint32]uint32 // place in ops to number of releases
@@ -89,12 +90,27 @@ func (s *store) size(id uint32) uint64 {
 	return uint64(p.size)
 }
 
-func (s *store) tag(id uint32) uint32 {
-	if tags := s.segments[id>>segmentBits].tags; tags != nil {
-		return tags[id%segmentOps]
+func (s *store) tag(id uint32) uint64 {
+	c := &s.segments[id>>segmentBits]
+	switch {
+	case c.tags == nil:
+		return 0
+	case c.high != nil:
+		return uint64(c.high[id%segmentOps])<<32 | uint64(c.tags[id%segmentOps])
 	}
-	return 0
+	return anyTag(c.tags[id%segmentOps])
 }
+
+// anyTag converts a tag of 32 bits, whose largest value is the wildcard.
+func anyTag(tag uint32) uint64 {
+	if tag == Any {
+		return AnyTag
+	}
+	return uint64(tag)
+}
+
+// wideTag reports whether a tag has no form of 32 bits.
+func wideTag(tag uint64) bool { return tag >= uint64(Any) && tag != AnyTag }
 
 // unit returns what an operation keeps busy.
 func (s *store) unit(id uint32) unit {
@@ -150,7 +166,13 @@ func (s *store) add(rank uint32, op *Op) uint32 {
 	}
 	c.ops = append(double(c.ops, 1), p)
 	if c.tags != nil || op.Tag != 0 {
-		c.tags = column(c.tags, op.Tag, c)
+		c.tags = column(c.tags, uint32(op.Tag), c)
+	}
+	if c.high != nil || wideTag(op.Tag) {
+		if c.high == nil {
+			c.high = widen(c.tags, cap(c.ops))
+		}
+		c.high = append(double(c.high[:place], 1), uint32(op.Tag>>32))
 	}
 	if u := (unit{op.CPU, op.NIC}); c.units != nil || u != (unit{}) {
 		c.units = column(c.units, u, c)
@@ -162,6 +184,15 @@ func (s *store) add(rank uint32, op *Op) uint32 {
 		s.bytes, s.nic = max(s.bytes, op.Size), max(s.nic, op.NIC)
 	}
 	return uint32(last)<<segmentBits + uint32(place)
+}
+
+// widen returns the upper halves of tags that have had none.
+func widen(tags []uint32, room int) []uint32 {
+	high := memory.Make[uint32](room)[:len(tags)]
+	for i, tag := range tags {
+		high[i] = uint32(anyTag(tag) >> 32)
+	}
+	return high
 }
 
 // column appends the value of a segment's last operation to a column.

@@ -136,11 +136,11 @@ func (t *parser) plainOp(line *[plainLine]byte, at int, label []byte) int {
 				return 0
 			}
 			at = end + 5
-			if tag, end = digits(line, at); end == at || tag >= uint64(Any) {
+			if tag, end = digits(line, at); end == at {
 				return 0
 			}
 		}
-		op.Peer, op.Tag = uint32(peer), uint32(tag)
+		op.Peer, op.Tag = uint32(peer), tag
 	}
 	if line[end] != '\n' {
 		return 0

@@ -118,11 +118,11 @@ func (t *parser) attributes(op *Op) error {
 		switch {
 		case which > last && string(word) == "tag" && !calc:
 			if t.any() {
-				op.Tag = Any
+				op.Tag = AnyTag
 				break
 			}
-			v, err = t.number("a tag", uint64(Any)-1)
-			op.Tag = uint32(v)
+			v, err = t.number("a tag", AnyTag-1)
+			op.Tag = v
 		case which > last && string(word) == "cpu":
 			v, err = t.number("the index of a cpu", math.MaxUint8)
 			op.CPU = uint8(v)

@@ -97,23 +97,27 @@ func appendOp(b []byte, op Op) []byte {
 	b = append(b, ' ')
 	b = strconv.AppendUint(b, op.Size, 10)
 	if op.Kind == Calc {
-		return appendAttribute(b, " cpu ", uint32(op.CPU))
+		return appendAttribute(b, " cpu ", uint64(op.CPU))
 	}
 	toward := "b to "
 	if op.Kind == Recv {
 		toward = "b from "
 	}
 	b = appendIndex(append(b, toward...), op.Peer)
-	b = appendAttribute(b, " tag ", op.Tag)
-	b = appendAttribute(b, " cpu ", uint32(op.CPU))
-	return appendAttribute(b, " nic ", uint32(op.NIC))
+	if op.Tag == AnyTag {
+		b = append(b, " tag -1"...)
+	} else {
+		b = appendAttribute(b, " tag ", op.Tag)
+	}
+	b = appendAttribute(b, " cpu ", uint64(op.CPU))
+	return appendAttribute(b, " nic ", uint64(op.NIC))
 }
 
-func appendAttribute(b []byte, name string, v uint32) []byte {
+func appendAttribute(b []byte, name string, v uint64) []byte {
 	if v == 0 {
 		return b
 	}
-	return appendIndex(append(b, name...), v)
+	return strconv.AppendUint(append(b, name...), v, 10)
 }
 
 func appendIndex(b []byte, v uint32) []byte {

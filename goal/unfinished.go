@@ -273,7 +273,7 @@ func meeting(at, from uint32) uint64 { return uint64(at)<<32 | uint64(from) }
 
 // partner returns the first operation of a sorted list with a meeting from
 // first to last and a tag that matches; none: there is none.
-func (p *postMortem) partner(list []uint32, first, last uint64, tag uint32) uint32 {
+func (p *postMortem) partner(list []uint32, first, last, tag uint64) uint32 {
 	at, _ := slices.BinarySearchFunc(list, first, func(i uint32, m uint64) int { return cmp.Compare(p.meeting(i), m) })
 	for _, i := range list[at:] {
 		if p.meeting(i) > last {

@@ -69,7 +69,7 @@ func (m *Simulator) waitQueue(rank, class, id uint32) uint32 {
 	if class != waitCalc {
 		low |= uint32(u.nic)
 	}
-	n, added := w.table.get(tableKey{uint64(rank), low})
+	n, added := w.table.get(tableKey{uint64(rank), uint64(low)})
 	if added {
 		w.queues = append(double(w.queues, 1), waitQueue{first: none, class: class})
 	}

@@ -78,7 +78,11 @@ func (f *outputFlags) write(c *cobra.Command, of *provenance.Record, get func() 
 // its last rank: there is no place for one.
 func writeSchedule(w io.Writer, s *goal.Schedule, form goal.Form, of *provenance.Record) error {
 	if form == goal.Binary {
-		return goal.WriteBinary(w, s)
+		err := goal.WriteBinary(w, s)
+		if errors.Is(err, goal.ErrWideTag) {
+			return badInput(err)
+		}
+		return err
 	}
 	m, err := seal.Of(of, seal.GOAL, "")
 	if err != nil {

@@ -16,7 +16,7 @@
 //     change. A receive has started when it is posted.
 //   - A receive must not be smaller than its message. The endpoint model of
 //     package goal ignores sizes there.
-//   - A send has no wildcard tag.
+//   - A send has no wildcard tag, and no tag has more than 32 bits.
 //
 // The endpoint model, with the eager limit of the nodes, checks a schedule
 // first. If it does not finish there, it does not run: the error names the

@@ -167,7 +167,7 @@ func (p *player) receive(r *mpi.Rank, i int) error {
 	if op.Peer == goal.Any {
 		source = mpi.AnySource
 	}
-	q, err := r.Irecv(m.Slice(0, int(op.Size)), source, op.Tag)
+	q, err := r.Irecv(m.Slice(0, int(op.Size)), source, uint32(op.Tag))
 	if err != nil {
 		return err
 	}
@@ -184,13 +184,13 @@ func (p *player) send(r *mpi.Rank, i int) error {
 		return err
 	}
 	data := m.Slice(0, int(op.Size))
-	s := r.Upcoming(int(op.Peer), op.Tag, int(op.Size))
+	s := r.Upcoming(int(op.Peer), uint32(op.Tag), int(op.Size))
 	if p.pool.empty {
 		data.Touch(true)
 	} else {
 		data.Fill(func(at int, piece []byte) { fill(at, piece, s) })
 	}
-	q, err := r.Isend(data, int(op.Peer), op.Tag)
+	q, err := r.Isend(data, int(op.Peer), uint32(op.Tag))
 	if err != nil {
 		return err
 	}

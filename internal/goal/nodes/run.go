@@ -144,6 +144,9 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 	if err := o.Validate(); err != nil {
 		return InputError{err}
 	}
+	if r, wide := s.WideTag(); wide {
+		return InputError{fmt.Errorf("nodes: %v: a message on nodes has a tag of 32 bits, up to %d", r, goal.Any-1)}
+	}
 	for rank, ops := range s.All() {
 		one := only{nic: -1}
 		for i := range ops.Len() {
@@ -151,7 +154,7 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 				return err
 			}
 			switch op := ops.Op(i); {
-			case op.Kind == goal.Send && op.Tag == goal.Any:
+			case op.Kind == goal.Send && op.Tag == goal.AnyTag:
 				return InputError{fmt.Errorf("nodes: %v: a send needs a tag", s.Ref(rank, i))}
 			case op.Kind != goal.Calc && op.Size > math.MaxInt32:
 				return InputError{fmt.Errorf("nodes: %v: expected at most %d bytes", s.Ref(rank, i), math.MaxInt32)}
