@@ -211,6 +211,7 @@ var unsealed = map[string]string{
 var otherOutputs = map[string][]string{
 	"goal convert":     {"a.goal", "--output", "out.goal"},
 	"goal gen":         {"gather", "--output", "out.goal"},
+	"goal merge":       {"a.goal", "a.goal", "--output", "out.goal"},
 	"goal viz":         {"a.goal", "--output", "out.json"},
 	"report":           {"a.json", "--output", "out.html"},
 	"rerun":            {"a.json", "--output", "out.json"},

@@ -236,6 +236,7 @@ var alone = map[string][]string{
 	"spinsim handler build":                       nil,
 	"spinsim goal stat":                           {"two.goal"},
 	"spinsim goal convert":                        {"two.goal"},
+	"spinsim goal merge":                          {"two.goal", "two.goal"},
 }
 
 // A text that a flag does not take, or the name of a missing file, is one error

@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 		"compare pingpong --size 8 --profile spin-int", "compare pingpong --size 8 --profile spin-int --format csv", "compare pingpong --size 8 --profile spin-int --format ndjson",
 		"compare pingpong --size 8 --mode rdma --waterfall spin-int,spin-dis", "handler inspect count", "handler inspect count --format json",
 		"handler run count --hex 00", "handler run count --hex 00 --plain", "handler run count --hex 00 --format json",
-		"goal gen gather", "goal gen gather --to binary", "goal stat two.goal", "goal stat two.goal --format json", "goal convert two.goal", "goal run two.goal",
+		"goal gen gather", "goal gen gather --to binary", "goal stat two.goal", "goal stat two.goal --format json", "goal convert two.goal", "goal merge two.goal two.goal", "goal run two.goal", "goal run two.goal --model atlahs",
 		"goal run two.goal --critical-path", "goal run two.goal --format json", "goal run two.goal --on nodes", "goal run two.goal --on nodes --format json", "goal proxies --source",
 		"storage generate oltp --requests 100", "storage run a.spc --profile spin-int --mode spin",
 		"graph run two.graph --profile spin-int --mode spin",

@@ -55,6 +55,7 @@ func TestSignalEndsReaders(t *testing.T) {
 	}{
 		{"goal convert in -o out.goal", "-o out.goal"},
 		{"goal stat in", ""},
+		{"goal merge in in -o out.goal", "-o out.goal"},
 		{"goal run in --trace out.json", "--trace out.json"},
 		{"goal run in --on nodes", ""},
 		{"explain in", ""},

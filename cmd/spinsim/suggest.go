@@ -28,8 +28,9 @@ func suggestFlags(root *cobra.Command) {
 	for path, values := range map[string][]string{
 		"handler new --lang": languages, "handler build --lang": languages,
 		"handler inspect --format": texts, "explain --format": texts, "version --format": texts,
-		"goal run --on": {"model", "nodes"},
+		"goal run --on": {"model", "nodes"}, "goal run --model": {"loggops", "atlahs"}, "goal merge --place": {"packed", "strided"},
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
+		"goal merge --to": {string(goal.Text), string(goal.Binary)},
 	} {
 		suggest(root, path, values...)
 	}
