@@ -31,6 +31,7 @@ var (
 var mentions = []string{
 	"spinsim compare … --waterfall A,B", "spinsim compare … --handler my.wasm", "spinsim handler new, build, inspect, run", "spinsim explain FILE",
 	"spinsim handler new NAME", "spinsim handler new NAME --lang c", "spinsim rerun", "spinsim run", "spinsim goal",
+	"spinsim goal import chakra trace.*.et --system system.json",
 	"spinsim mpirun -np 2,4,8 --pages present,touch,pia --profile exanest -- lmp -in in.lj -log none",
 	"spinsim mpirun -np 2,4,8 --allreduce host,offload-doubling -- lmp -in in.lj -log none",
 	"spinsim mpirun -np 16 --ranks-per-node 4 --profile exanest -- lmp -in in.lj", "spinsim mpirun", "spinsim osu",

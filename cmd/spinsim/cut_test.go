@@ -209,14 +209,15 @@ var unsealed = map[string]string{
 // otherOutputs maps the commands without limits that write files to arguments
 // with which they write one for each of the flags.
 var otherOutputs = map[string][]string{
-	"goal convert":     {"a.goal", "--output", "out.goal"},
-	"goal gen":         {"gather", "--output", "out.goal"},
-	"goal merge":       {"a.goal", "a.goal", "--output", "out.goal"},
-	"goal viz":         {"a.goal", "--output", "out.json"},
-	"report":           {"a.json", "--output", "out.html"},
-	"rerun":            {"a.json", "--output", "out.json"},
-	"storage generate": {"oltp", "--requests", "3", "--output", "out.spc"},
-	"topology":         {"exanest", "--svg", "out.png"},
+	"goal convert":       {"a.goal", "--output", "out.goal"},
+	"goal gen":           {"gather", "--output", "out.goal"},
+	"goal merge":         {"a.goal", "a.goal", "--output", "out.goal"},
+	"goal viz":           {"a.goal", "--output", "out.json"},
+	"report":             {"a.json", "--output", "out.html"},
+	"rerun":              {"a.json", "--output", "out.json"},
+	"storage generate":   {"oltp", "--requests", "3", "--output", "out.spc"},
+	"topology":           {"exanest", "--svg", "out.png"},
+	"goal import chakra": {"a.0.et", "--output", "out.goal"},
 }
 
 // Every file that a flag of a command names is sealed. Every changed bit and
@@ -228,6 +229,7 @@ func TestEveryOutputIsSealed(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, output(t, args...), 0o600))
 	}
 	write("a.goal", "goal", "gen", "gather")
+	require.NoError(t, os.WriteFile("a.0.et", []byte(chakraTrace), 0o600))
 	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8")
 	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--format", "json")
 	list := slices.Collect(maps.Keys(otherOutputs))

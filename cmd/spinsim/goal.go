@@ -29,7 +29,7 @@ Files are text or binary; the content decides. Files whose names end in .gz, .xz
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(goalRunCommand(), goalGenCommand(), goalStatCommand(), goalConvertCommand(), goalMergeCommand(), goalVizCommand(), goalProxiesCommand())
+	c.AddCommand(goalRunCommand(), goalGenCommand(), goalStatCommand(), goalConvertCommand(), goalMergeCommand(), goalImportCommand(), goalVizCommand(), goalProxiesCommand())
 	return c
 }
 

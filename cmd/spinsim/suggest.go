@@ -30,7 +30,8 @@ func suggestFlags(root *cobra.Command) {
 		"handler inspect --format": texts, "explain --format": texts, "version --format": texts,
 		"goal run --on": {"model", "nodes"}, "goal run --model": {"loggops", "atlahs"}, "goal merge --place": {"packed", "strided"},
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
-		"goal merge --to": {string(goal.Text), string(goal.Binary)},
+		"goal merge --to":         {string(goal.Text), string(goal.Binary)},
+		"goal import chakra --to": {string(goal.Text), string(goal.Binary)},
 	} {
 		suggest(root, path, values...)
 	}

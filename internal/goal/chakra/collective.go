@@ -190,11 +190,11 @@ func (c *collective) pause(bytes uint64, reduced bool, lane int, after ...int) i
 func (c *collective) rank(place int) uint32 { return uint32(c.g.ranks[(place%c.n+c.n)%c.n]) }
 
 func (c *collective) send(bytes uint64, to, after int) int {
-	return c.im.add(goal.Op{Kind: goal.Send, Size: bytes, Peer: c.rank(to), Tag: c.tag, CPU: c.im.processor(Sends)}, after)
+	return c.im.add(goal.Op{Kind: goal.Send, Size: bytes, Peer: c.rank(to), Tag: uint64(c.tag), CPU: c.im.processor(Sends)}, after)
 }
 
 func (c *collective) recv(bytes uint64, from, after int) int {
-	return c.im.add(goal.Op{Kind: goal.Recv, Size: bytes, Peer: c.rank(from), Tag: c.tag, CPU: c.im.processor(Receives)}, after)
+	return c.im.add(goal.Op{Kind: goal.Recv, Size: bytes, Peer: c.rank(from), Tag: uint64(c.tag), CPU: c.im.processor(Receives)}, after)
 }
 
 // ring sends to the next member what came from the one before.

@@ -173,7 +173,7 @@ func (im *Importer) compute(n *node) int {
 
 // message appends a send or receive of the trace.
 func (im *Importer) message(npu int, n *node) (int, error) {
-	op, own, other, names := goal.Op{Kind: goal.Send, Size: n.size, Tag: n.tag, CPU: im.processor(Sends)}, n.src, n.dst, [2]string{"comm_src", "comm_dst"}
+	op, own, other, names := goal.Op{Kind: goal.Send, Size: n.size, Tag: uint64(n.tag), CPU: im.processor(Sends)}, n.src, n.dst, [2]string{"comm_src", "comm_dst"}
 	if n.kind == recv {
 		op.Kind, op.CPU, own, other, names = goal.Recv, im.processor(Receives), n.dst, n.src, [2]string{"comm_dst", "comm_src"}
 	}

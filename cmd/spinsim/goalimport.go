@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/goal/chakra"
+)
+
+func goalImportCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "import",
+		Short: "Make schedules of traces in other formats",
+		Args:  noArguments,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(goalChakraCommand())
+	return c
+}
+
+// chakraFlags say how collectives of a trace become messages.
+type chakraFlags struct{ system, collective, groups string }
+
+func goalChakraCommand() *cobra.Command {
+	var out outputFlags
+	var f chakraFlags
+	c := &cobra.Command{
+		Use:   "chakra FILE...",
+		Short: "Make the schedule of a Chakra execution trace",
+		Long: `Chakra makes a schedule of a Chakra execution trace (ET 0.0.4 or 1.0). Each NPU has a file: trace.0.et, trace.1.et, and so on. Collectives become
+the messages that ASTRA-sim would send. What the schedule leaves out is told on the standard error.
+
+If nodes of an NPU may overlap, its rank has processor 0 for sends, 1 for computations, 2 for operations of the CPU, 3 for receives, and further ones
+for the delays of collectives. A SEND is done when it leaves; ASTRA-sim keeps the NPU's communication until it arrives. For the times of
+ASTRA-sim's analytical network (congestion aware), run the schedule with --model atlahs --o 0 --g 0, S larger than every message, and, for a network file
+
+  of a Ring    its latency as L, 10^9 / (its bandwidth x 2^30) as G, and O 0; messages must go to neighbours
+  of a Switch  twice its latency as L, 10^9 / (its bandwidth x 2^30) as O, and G 0: sender and receiver each pay for a link
+
+Other networks have no such numbers. From --system come algorithms, preferred-dataset-splits, active-chunks-per-dimension,
+endpoint-delay and local-mem-bw. Policies, boost-mode, peak-perf and local-reduction-delay change nothing in one dimension without roofline and shared bus. A file
+that asks for those is refused, and so are custom collectives and several dimensions.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exactArguments("FILE")(c, args)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			m := newMaking(c, "goal import chakra")
+			var notes []string
+			err := out.write(c, &m.Record, func() (s *goal.Schedule, err error) {
+				s, notes, err = f.schedule(c, m, args)
+				return s, err
+			})
+			if err != nil {
+				return err
+			}
+			for _, line := range notes {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", c.Root().Name(), line)
+			}
+			return nil
+		},
+	}
+	out.register(c)
+	flags := c.Flags()
+	flags.StringVar(&f.system, "system", "", "ASTRA-sim's description of the system, `FILE.json` (default: one chunk without delays)")
+	flags.StringVar(&f.collective, "collective", "", "`LIST` of algorithms, such as allreduce=tree,alltoall=direct4 (ring, tree, halving-doubling, direct; default: of --system, else direct for alltoall and ring)")
+	flags.StringVar(&f.groups, "groups", "", "ASTRA-sim's process groups, `FILE.json` (default: the trace defines them)")
+	return c
+}
+
+// schedule imports a trace. The notes list omissions.
+func (f *chakraFlags) schedule(c *cobra.Command, m *making, names []string) (s *goal.Schedule, notes []string, err error) {
+	if err := m.WithArguments(flagsGiven(c)); err != nil {
+		return nil, nil, err
+	}
+	system, groups, err := f.read(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if names, err = chakra.Files(names); err != nil {
+		return nil, nil, err
+	}
+	im := chakra.New(len(names), system, groups)
+	for npu, name := range names {
+		if err := m.input(name, func(r io.Reader) error { return im.Rank(npu, name, r) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s, err = im.Schedule(); err != nil {
+		return nil, nil, fmt.Errorf("%s to %s: %w", names[0], names[len(names)-1], err)
+	}
+	return s, im.Notes(), nil
+}
+
+// read reads what the flags name.
+func (f *chakraFlags) read(m *making) (system chakra.System, groups map[string][]int, err error) {
+	system = chakra.DefaultSystem()
+	load := func(flag, name string, parse func(text []byte) error) {
+		if name == "" || err != nil {
+			return
+		}
+		err = m.input(name, func(r io.Reader) error {
+			text, err := file.ReadFrom(r, name, file.MaxText)
+			if err != nil {
+				return err
+			}
+			return parse(text)
+		})
+		if err != nil {
+			err = fmt.Errorf("--%s: %w", flag, err)
+		}
+	}
+	load("system", f.system, func(text []byte) (err error) {
+		system, err = chakra.ReadSystem(f.system, text)
+		return err
+	})
+	load("groups", f.groups, func(text []byte) (err error) {
+		groups, err = chakra.ReadGroups(f.groups, text)
+		return err
+	})
+	if f.collective != "" && err == nil {
+		if err = system.Set(f.collective); err != nil {
+			err = fmt.Errorf("--collective: %w", err)
+		}
+	}
+	return system, groups, err
+}
