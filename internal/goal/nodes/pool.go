@@ -37,7 +37,7 @@ func (p *pool) get(n int) (runtime.View, error) {
 		}
 		for off := slab - size; off >= 0; off -= size {
 			m := memory.Slice(off, off+size)
-			if poison.On && !p.empty {
+			if p.spoils() {
 				poison.Bytes(m.Write())
 			}
 			p.free[class] = append(p.free[class], m)
@@ -46,13 +46,17 @@ func (p *pool) get(n int) (runtime.View, error) {
 	list := p.free[class]
 	m := list[len(list)-1]
 	p.free[class] = list[:len(list)-1]
-	if poison.On && !p.empty {
+	if p.spoils() {
 		b := m.Read()
 		poison.Check(b, "nodes: memory of a message")
 		p.inUse.Taken(b)
 	}
 	return m, nil
 }
+
+// spoils reports whether memory that is not in use has other bytes, in tests.
+// Writing them touches pages, so cold memory keeps what it has.
+func (p *pool) spoils() bool { return poison.On && !p.empty && !p.cold }
 
 // alloc makes memory for messages.
 func (p *pool) alloc(n int) (v runtime.View, err error) {
@@ -81,7 +85,7 @@ func (nothing) Load(_ uint64, b []byte) bool {
 func (nothing) Store(uint64, []byte) bool { return true }
 
 func (p *pool) put(m runtime.View) {
-	if poison.On && !p.empty {
+	if p.spoils() {
 		p.inUse.Released(m.Write())
 	}
 	class := classOf(m.Len())
