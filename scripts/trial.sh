@@ -48,6 +48,7 @@ package spin17
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers/count"
@@ -68,9 +69,13 @@ var trial = &experiment.Experiment{
 		source := func(s *runtime.Proc) error { return experiment.Send(s, 1, make([]byte, p.Int("size"))) }
 		_, err := p.Simulate(ctx, source, func(target *runtime.Proc) error {
 			in, err := p.Receive(target, p.Int("size"))
-			if err == nil {
-				v["latency"], err = in.Wait()
-				p.NoteOperation(1, "", 0, v["latency"].(sim.Time))
+			if err != nil {
+				return err
+			}
+			v["latency"], err = in.Wait()
+			p.NoteOperation(1, "", 0, v["latency"].(sim.Time))
+			if n, _ := in.Handlers().Number("bytes"); err == nil && n != uint64(p.Int("size")) {
+				err = fmt.Errorf("the handlers have counted %v bytes, expected %d", n, p.Int("size"))
 			}
 			return err
 		})
