@@ -25,7 +25,7 @@ var TargetSlot = Library.Slot(handlers.Slot{
 	More:     true,
 	Fields:   []string{"messages", "packets", "bytes"},
 	Expects: []string{
-		"The numbers are those of messages, of packets and of bytes that have come. Nothing is deposited.",
+		"The host reads how many messages, packets and bytes have come. Nothing is deposited.",
 	},
 })
 
