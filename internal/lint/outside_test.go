@@ -57,7 +57,7 @@ func isInternal(path string) bool { return strings.Contains(path+"/", "/internal
 // handlers/rdma/engine is for guests; its path is in the bytes of their modules.
 var publicPackages = []string{
 	"datatype", "exanet", "exanet/gsas", "exanet/ip", "experiment", "fabric", "goal", "handlers", "handlers/rdma/engine", "host", "hpu",
-	"inet", "ledger", "mpi", "mpirun", "nic", "portals", "profile", "report", "runtime", "sim", "smmu", "spin", "spin/spintest", "trace",
+	"inet", "laws", "ledger", "mpi", "mpirun", "nic", "portals", "profile", "report", "runtime", "sim", "smmu", "spin", "spin/spintest", "trace",
 }
 
 // A package for users is a promise. A new one belongs into internal, or its

@@ -1,0 +1,76 @@
+// Package laws has the rate laws and path choices of a transport: how many bytes
+// may be on their way to a node (congestion control), and which way each packet
+// takes. A law is one function of a record, [spin.Flow], and keeps its state
+// there. So the same source runs in Go, in the simulator, and as a WebAssembly
+// module in a device. Numbers are integers: results are the same everywhere.
+package laws
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/spin"
+)
+
+// Law is a rate law or a path choice.
+type Law struct {
+	Name    string // in a profile
+	Short   string // what it does, and the publication
+	Numbers []Number
+	// Handle handles one event of a flow: it reads the record, changes its state,
+	// and sets the results. The first words of the state are Numbers.
+	Handle func(f *spin.Flow)
+}
+
+// Number is a parameter of a law, which a profile may set (transport.numbers).
+type Number struct {
+	Name    string
+	Default uint64
+	Help    string
+}
+
+// Rates are the rate laws, by name.
+var Rates = []*Law{dcqcn, dctcp, nscc}
+
+// Ways are the path choices, by name.
+var Ways = []*Law{recycle, spray}
+
+// Find returns the law of a list with a name, nil if there is none.
+func Find(list []*Law, name string) *Law {
+	i := slices.IndexFunc(list, func(l *Law) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// Names returns the names of a list.
+func Names(list []*Law) (names []string) {
+	for _, l := range list {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// Init writes the numbers into the first words of a state. given has other
+// values of some of them, by their names.
+func (l *Law) Init(state *[spin.FlowWords]uint64, given map[string]uint64) {
+	for i, n := range l.Numbers {
+		state[i] = n.Default
+		if v, is := given[n.Name]; is {
+			state[i] = v
+		}
+	}
+}
+
+// Check returns an error if a law has no number of a name.
+func (l *Law) Check(name string) error {
+	var names []string
+	for _, n := range l.Numbers {
+		if names = append(names, n.Name); n.Name == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no such number, it has %s", l.Name, strings.Join(names, ", "))
+}

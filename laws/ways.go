@@ -1,0 +1,127 @@
+package laws
+
+import "github.com/spinsim/spinsim/spin"
+
+var spray = &Law{Name: "spray", Short: "all paths in turn, whatever becomes of the packets (oblivious spraying)", Handle: sprayHandle}
+
+var recycle = &Law{
+	Name: "recycle", Short: "paths whose packets came unmarked again, else the next without a penalty (htsim's default: REPS and a bitmap)",
+	Numbers: []Number{{"mark_penalty", 1, "turns that a path misses after a mark"}, {"trim_penalty", 4, "after a trimmed packet"}},
+	Handle:  recycleHandle,
+}
+
+// A path choice has these words of state first.
+const (
+	wayMark = iota // Recycle: see its numbers
+	wayTrim
+	wayNext  // index of the next path in turn
+	wayXor   // the index is changed by it: another order each round
+	wayDraws // how many numbers were drawn
+	wayHead  // Recycle: the oldest path of the queue
+	wayCount // Recycle: paths in the queue
+	wayPenalties
+)
+
+// Recycle has four bits of penalty for each path, and a queue of bytes.
+const (
+	wayPaths  = 256 // the most paths
+	wayQueue  = wayPenalties + wayPaths/16
+	wayQueued = (spin.FlowWords - wayQueue) * 8
+	wayMost   = 15
+)
+
+// draw returns a number that depends on the flow and on how many it has drawn:
+// the finaliser of splitmix64.
+func draw(f *spin.Flow) uint64 {
+	f.State[wayDraws]++
+	x := f.Seed + f.State[wayDraws]*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// paths is how many paths a choice uses: a power of two.
+func paths(f *spin.Flow) uint64 {
+	n := uint64(1)
+	for 2*n <= min(uint64(f.Paths), wayPaths) {
+		n *= 2
+	}
+	return n
+}
+
+// turn returns the next path in turn.
+func turn(f *spin.Flow, n uint64) uint64 {
+	s := &f.State
+	path := (s[wayNext] ^ s[wayXor]) & (n - 1)
+	if s[wayNext]++; s[wayNext] == n {
+		s[wayNext], s[wayXor] = 0, draw(f)
+	}
+	return path
+}
+
+func sprayHandle(f *spin.Flow) {
+	switch f.Event {
+	case spin.FlowBegins:
+		f.State[wayXor] = draw(f)
+	case spin.FlowSends:
+		f.Path = turn(f, paths(f))
+	}
+}
+
+// recycleHandle sends on a path again from which an acknowledgement came without
+// a mark. If there is none, it takes the next path in turn that has no penalty.
+func recycleHandle(f *spin.Flow) {
+	s, n := &f.State, paths(f)
+	switch f.Event {
+	case spin.FlowBegins:
+		s[wayXor] = draw(f)
+	case spin.FlowSends:
+		if s[wayCount] > 0 {
+			at := s[wayHead]
+			f.Path = s[wayQueue+at/8] >> (at % 8 * 8) & 0xff
+			s[wayHead] = (at + 1) % wayQueued
+			s[wayCount]--
+			return
+		}
+		f.Path = spared(f, n)
+	case spin.FlowAcked:
+		if f.Marked != 0 {
+			penalize(f, s[wayMark])
+		} else if s[wayCount] < wayQueued {
+			at := (s[wayHead] + s[wayCount]) % wayQueued
+			word := &s[wayQueue+at/8]
+			*word = *word&^(0xff<<(at%8*8)) | f.Path<<(at%8*8)
+			s[wayCount]++
+		}
+	case spin.FlowTrimmed:
+		penalize(f, s[wayTrim])
+	}
+}
+
+// penalty is the word and the shift of a path's penalty.
+func penalty(f *spin.Flow, path uint64) (word *uint64, shift uint64) {
+	return &f.State[wayPenalties+path/16], path % 16 * 4
+}
+
+func penalize(f *spin.Flow, by uint64) {
+	word, shift := penalty(f, f.Path)
+	now := *word >> shift & wayMost
+	*word += (min(now+by, wayMost) - now) << shift
+}
+
+// spared returns the next path in turn without a penalty. Only the first that
+// is passed over loses one point. If all have one, the last one serves.
+func spared(f *spin.Flow, n uint64) uint64 {
+	path := turn(f, n)
+	for i := range n {
+		word, shift := penalty(f, path)
+		if *word>>shift&wayMost == 0 {
+			break
+		}
+		if i == 0 {
+			*word -= 1 << shift
+		}
+		path = turn(f, n)
+	}
+	return path
+}
