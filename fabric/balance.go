@@ -75,6 +75,15 @@ func (f *Faulty) doubled() (t Tally) {
 
 // waiting returns the packets that wait for room in a lane.
 func (n *network) waiting() (t Tally) {
+	for i := range n.outboxes {
+		for c := range n.outboxes[i].queues {
+			q := &n.outboxes[i].queues[c]
+			for k := range n.outboxes[i].counts[c] {
+				w := &q.ring[(q.head+k)&(len(q.ring)-1)]
+				t.Add(int(w.b >> 32 & lengthMask))
+			}
+		}
+	}
 	for i := range n.lanes {
 		l, of := &n.lanes[i], &n.parts[0]
 		if link := i >> n.shift; link < len(n.links) {

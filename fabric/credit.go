@@ -133,7 +133,7 @@ func (t *part) handleBounded(e *sim.Event) {
 		}
 		return
 	}
-	i, channel := n.route(e.Dst, e.A)
+	i, channel := n.route(e.Dst, e.A, e.B)
 	class := classOf(e.B)
 	k := i<<n.shift + int(class)*n.channels + channel
 	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}
@@ -191,7 +191,12 @@ func (t *part) push(l *lane, w waiting) {
 		l.queue = int32(len(t.queues))
 		t.queues = append(t.queues, queue{})
 	}
-	q, count := &t.queues[l.queue], int(l.count)
+	t.queues[l.queue].push(w, int(l.count))
+	l.count++
+}
+
+// push puts a packet behind the count packets that wait.
+func (q *queue) push(w waiting, count int) {
 	if count == len(q.ring) {
 		ring := make([]waiting, max(4, 2*count))
 		for i := range count {
@@ -200,7 +205,6 @@ func (t *part) push(l *lane, w waiting) {
 		q.ring, q.head = ring, 0
 	}
 	q.ring[(q.head+count)&(len(q.ring)-1)] = w
-	l.count++
 }
 
 // pop takes the first packet.

@@ -19,7 +19,8 @@ type damage struct {
 type record struct {
 	losses        []Loss // the first keptLosses
 	lost, damaged int64
-	bytes         int64 // of the lost packets
+	bytes         int64 // of the lost packets, and the payload of trimmed ones
+	trimmed       int64
 	repeated      int64 // of both: packets that their sources repeat, for which there is no Loss
 }
 
@@ -50,6 +51,12 @@ func (d *damage) counts(link int, damaged, repeated bool, bytes int64) bool {
 		return false
 	}
 	return len(r.losses) < keptLosses
+}
+
+// trimmed counts a packet that loses its payload.
+func (d *damage) trimmed(link int, b uint64) {
+	d.links[link].trimmed++
+	d.links[link].bytes += int64(b >> 32 & lengthMask)
 }
 
 func (d *damage) totals() (lost, damaged int64) {

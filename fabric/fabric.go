@@ -18,8 +18,13 @@ type Packet struct {
 	// it is not the first of its message, so the gap of Spec.AddGap does not come
 	// before it. Not set in a packet that has arrived
 	Inner bool
-	fate  fate // the decision of a Faulty
-	Ref   any  // the message; a pointer, so that nothing is allocated
+	// Path is the source's choice of a way, 0 to Paths - 1, with Spec.Paths
+	// [ByPacket]: packets of a pair with the same Path take the same way.
+	Path    uint16
+	Marked  bool // it has left a switch with many bytes behind it; see Spec.MarkFrom
+	Trimmed bool // a switch had no room for its payload; Bytes is 0
+	fate    fate // the decision of a Faulty
+	Ref     any  // the message; a pointer, so that nothing is allocated
 }
 
 // Class is a kind of traffic with its own buffers. Packets of one class do not
@@ -66,25 +71,38 @@ const (
 	classShift = 32 + 17
 	notifyBit  = 1 << (classShift + 2)
 	repeatBit  = 1 << (classShift + 3)
+	markBit    = 1 << (classShift + 4)
+	trimBit    = 1 << (classShift + 5)
+	pathShift  = classShift + 6
 )
+
+// Paths is the number of different values of Packet.Path.
+const Paths = 1 << (64 - pathShift)
 
 // Unpack returns the packet of a KindArrive or KindCorrupt event.
 func Unpack(e *sim.Event) Packet {
 	return Packet{
 		Src: int32(e.A >> 32 & nodeMask), Dst: int32(e.A & nodeMask),
 		Bytes: int32(e.B >> 32 & lengthMask), Seq: uint32(e.B), Class: Class(e.B >> classShift & 3), Notify: e.B&notifyBit != 0,
-		Repeated: e.B&repeatBit != 0, fate: fateOf(e.A), Ref: e.P,
+		Repeated: e.B&repeatBit != 0, Marked: e.B&markBit != 0, Trimmed: e.B&trimBit != 0, Path: uint16(e.B >> pathShift),
+		fate: fateOf(e.A), Ref: e.P,
 	}
 }
 
 // words returns p's numbers in the form that an event carries.
 func (p *Packet) words() (a, b uint64) {
-	a, b = uint64(uint32(p.Src))<<32|uint64(uint32(p.Dst)), uint64(uint32(p.Bytes))<<32|uint64(p.Seq)|uint64(p.Class)<<classShift
+	a, b = uint64(uint32(p.Src))<<32|uint64(uint32(p.Dst)), uint64(uint32(p.Bytes))<<32|uint64(p.Seq)|uint64(p.Class)<<classShift|uint64(p.Path)<<pathShift
 	if p.Notify {
 		b |= notifyBit
 	}
 	if p.Repeated {
 		b |= repeatBit
+	}
+	if p.Marked {
+		b |= markBit
+	}
+	if p.Trimmed {
+		b |= trimBit
 	}
 	return a | p.fate.word(), b
 }

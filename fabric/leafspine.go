@@ -26,7 +26,7 @@ var leafSpineKind = &kind{
 		return append(errs, s.checkPaths()...)
 	},
 	build: func(s *Spec, nodes int) (Topology, error) {
-		t := &leafSpine{nodes: nodes, down: s.LeafNodes, spines: s.Spines, leaves: (nodes + s.LeafNodes - 1) / s.LeafNodes, flows: s.Paths == ByFlow}
+		t := &leafSpine{nodes: nodes, down: s.LeafNodes, spines: s.Spines, leaves: (nodes + s.LeafNodes - 1) / s.LeafNodes, flows: s.Paths == ByFlow || s.Paths == ByPacket}
 		if _, links := t.Size(); links > maxLinks {
 			return nil, fmt.Errorf("leaf_nodes, spines: %d links, want at most %d", links, maxLinks)
 		}
@@ -53,7 +53,7 @@ func numberField(name string, of func(s *Spec) *int) *field {
 // With fewer spines than nodes of a leaf it is oversubscribed.
 type leafSpine struct {
 	nodes, down, leaves, spines int
-	flows                       bool // ByFlow
+	flows                       bool // ByFlow, ByPacket
 }
 
 // ports is how many links leave a leaf.
@@ -68,16 +68,20 @@ func (t *leafSpine) Channels() int { return 1 }
 func (t *leafSpine) Home(node int) int { return node / t.down }
 
 func (t *leafSpine) Route(at, src, dst int) (link, channel int) {
+	return t.routeBy(at, src, dst, 0), 0
+}
+
+func (t *leafSpine) routeBy(at, src, dst int, path uint32) int {
 	leaf := dst / t.down
 	switch {
 	case at >= t.leaves: // a spine
-		return t.leaves*t.ports() + (at-t.leaves)*t.leaves + leaf, 0
+		return t.leaves*t.ports() + (at-t.leaves)*t.leaves + leaf
 	case at == leaf:
-		return at*t.ports() + dst%t.down, 0
+		return at*t.ports() + dst%t.down
 	case t.flows:
-		return at*t.ports() + t.down + int(mixed(uint32(src), uint32(dst), 0)%uint32(t.spines)), 0
+		return at*t.ports() + t.down + int(mixed(uint32(src), uint32(dst)|path<<nodeBits, 0)%uint32(t.spines))
 	}
-	return at*t.ports() + t.down + dst%t.spines, 0
+	return at*t.ports() + t.down + dst%t.spines
 }
 
 func (t *leafSpine) Link(link int) Link {

@@ -15,6 +15,7 @@ type network struct {
 	spec   Spec
 	topo   Topology
 	tree   *tree  // topo, if it is a tree
+	pathed pathed // topo, with ByPacket
 	first  sim.ID // of the switches
 	ports  []port // of the nodes
 	absent int    // nodes that are not attached
@@ -45,6 +46,7 @@ type network struct {
 	shift    int // a link has 1<<shift lanes, the last ones perhaps unused
 	channels int
 	sizes    [Classes]int64 // of buffers
+	outboxes []outbox       // with Spec.AnswersFirst, of each link that leaves a switch
 	damage   *damage        // from a Faulty; nil: none
 
 	parts   []part  // by domain
@@ -139,7 +141,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	}
 	n.uniform = len(n.wirings) == 1
 	n.plain = n.uniform && len(spec.Buffer) == 0 && spec.Queue == 0 &&
-		!spec.StoreAndForward && !spec.SwitchPerLink && !spec.WholePackets && !spec.AddGap && !spec.NoContention
+		!spec.StoreAndForward && !spec.SwitchPerLink && !spec.WholePackets && !spec.AddGap && !spec.NoContention && !spec.AnswersFirst
 	if spec.InjectBuffer > 0 {
 		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
 	}
@@ -148,6 +150,13 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	}
 	if spec.Queue > 0 {
 		n.damage = newDamage(nodes + links)
+	}
+	if spec.AnswersFirst {
+		n.outboxes = make([]outbox, links)
+	}
+	n.pathed, _ = topo.(pathed)
+	if spec.Paths != ByPacket {
+		n.pathed = nil
 	}
 	n.divide()
 	n.first = eng.AddGroup(switches, topo.SwitchName, &n.parts[0])
@@ -321,11 +330,20 @@ func (p *port) Release(pk Packet) {
 	}
 }
 
+// pathed is a topology whose packets of a pair may take different ways.
+type pathed interface {
+	// routeBy is Route for a packet with a Path.
+	routeBy(at, src, dst int, path uint32) int
+}
+
 // route is the topology's Route, with a direct call for trees.
-func (n *network) route(at sim.ID, a uint64) (out, channel int) {
+func (n *network) route(at sim.ID, a, b uint64) (out, channel int) {
 	s, src, dst := int(at-n.first), int(a>>32&nodeMask), int(a&nodeMask)
+	if n.pathed != nil {
+		return n.pathed.routeBy(s, src, dst, uint32(b>>pathShift)), 0
+	}
 	if n.tree != nil {
-		return n.tree.route(uint32(s), uint32(src), uint32(dst)), 0
+		return n.tree.route(uint32(s), uint32(src), uint32(dst), 0), 0
 	}
 	return n.topo.Route(s, src, dst)
 }
@@ -338,7 +356,11 @@ func (t *part) Handle(e *sim.Event) {
 		return
 	}
 	n := t.network
-	i, _ := n.route(e.Dst, e.A)
+	if n.outboxes != nil {
+		t.handlePorts(e)
+		return
+	}
+	i, _ := n.route(e.Dst, e.A, e.B)
 	bytes := int64(e.B>>32&lengthMask) + n.header
 	l := &n.links[i]
 	a, kind := e.A, sim.Kind(0)

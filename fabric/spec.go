@@ -34,7 +34,8 @@ type Spec struct {
 	// have none.
 	Spines int `yaml:"spines,omitempty"`
 	// Paths is how the switches of kinds fat-tree and leaf-spine choose among ways
-	// up: [ByDestination] or [ByFlow]. Absent: ByDestination. Other kinds have none.
+	// up: [ByDestination], [ByFlow] or [ByPacket]. Absent: ByDestination. Other kinds
+	// have none.
 	Paths string `yaml:"paths,omitempty"`
 	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32
 	// switches with a node each. For kind exanest they are three numbers of QFDBs:
@@ -82,6 +83,20 @@ type Spec struct {
 	// switch, with the rest of the packet that is leaving: MTU + Header to 1 GiB. A
 	// packet that finds no room is dropped (tail drop). Absent: queues have no end.
 	Queue int64 `yaml:"queue,omitempty" unit:"B"`
+	// AnswersFirst gives every port that leaves a switch a second queue, which goes
+	// first: for acknowledgements and credits of a transport. It has as much room
+	// as Queue.
+	AnswersFirst bool `yaml:"answers_first,omitempty"`
+	// Trim makes a switch without room for a packet cut off the payload of one, and
+	// send its header on in the queue that goes first: [TrimArriving] or
+	// [TrimEither]. Absent: it drops the packet.
+	Trim string `yaml:"trim,omitempty"`
+	// MarkFrom and MarkTo are bytes, headers included, that wait behind a packet
+	// when it leaves a switch. Up to MarkFrom it is not marked (ECN), from MarkTo on
+	// it is, in between with a chance that grows linearly (RED). At most MarkTo.
+	MarkFrom int64 `yaml:"mark_from,omitempty" unit:"B"`
+	// MarkTo is at most 1 GiB; see MarkFrom. Absent: no marks.
+	MarkTo int64 `yaml:"mark_to,omitempty" unit:"B"`
 	// Faults is the faults; see FaultSpec.
 	Faults FaultSpec `yaml:"faults,omitempty"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
@@ -230,10 +245,34 @@ func (s *Spec) pressure() (errs []error) {
 	if s.Queue != 0 && (len(s.Buffer) > 0 || s.NoContention || s.AddGap) {
 		wrong("queue", "a switch drops what finds no room: with buffer packets wait for room instead, and with no_contention or add_gap nothing is known of a queue")
 	}
+	errs = append(errs, s.ports()...)
 	if err := s.Faults.Validate(); err != nil {
 		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
 			errs = append(errs, fmt.Errorf("faults.%w", e))
 		}
+	}
+	return errs
+}
+
+// ports checks ports with two queues.
+func (s *Spec) ports() (errs []error) {
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
+	if s.AnswersFirst && (len(s.Buffer) > 0 || s.NoContention || s.AddGap || s.SwitchPerLink || s.WholePackets) {
+		wrong("answers_first", "with buffer answers have buffers of their own, and with no_contention, add_gap, switch_per_link or whole_packets nothing is known of a queue")
+	}
+	if s.Trim != "" && s.Trim != TrimArriving && s.Trim != TrimEither {
+		wrong("trim", "want %s or %s, got %q", TrimArriving, TrimEither, s.Trim)
+	}
+	if s.Trim != "" && (!s.AnswersFirst || s.Queue == 0 || s.Header == 0) {
+		wrong("trim", "the header of a packet without room goes first: want queue, answers_first and a header of at least 1 byte")
+	}
+	if s.MarkTo != 0 && !s.AnswersFirst {
+		wrong("mark_to", "a mark depends on what waits when a packet leaves: want answers_first")
+	}
+	if s.MarkFrom < 0 || s.MarkFrom > s.MarkTo || s.MarkTo > maxInject {
+		wrong("mark_from", "want 0 to mark_to, which is at most %d bytes, got %d and %d", maxInject, s.MarkFrom, s.MarkTo)
 	}
 	return errs
 }

@@ -8,11 +8,14 @@ const FatTree = "fat-tree"
 
 var radixField = &field{name: "radix"}
 
-// Values of Spec.Paths. With both, packets from one node to another take one
-// path, and so arrive in order.
+// Values of Spec.Paths. But with ByPacket, packets from one node to another take
+// one path, and so arrive in order.
 const (
 	ByDestination = "destination" // D-mod-k: no permutation by a shift shares a link
 	ByFlow        = "flow"        // ECMP: a hash of source and destination chooses
+	// ByPacket is spraying: a hash of source, destination and Packet.Path chooses.
+	// Packets of a pair may pass each other.
+	ByPacket = "packet"
 )
 
 var pathsField = &field{
@@ -37,16 +40,17 @@ var fatTreeKind = &kind{
 	},
 	build: func(s *Spec, nodes int) (Topology, error) {
 		t := newTree(s.Radix, nodes)
-		t.flows = s.Paths == ByFlow
+		t.flows = s.Paths == ByFlow || s.Paths == ByPacket
 		return t, nil
 	},
 }
 
 func (s *Spec) checkPaths() []error {
-	if s.Paths == "" || s.Paths == ByDestination || s.Paths == ByFlow {
+	switch s.Paths {
+	case "", ByDestination, ByFlow, ByPacket:
 		return nil
 	}
-	return []error{fmt.Errorf("paths: want %s or %s, got %q", ByDestination, ByFlow, s.Paths)}
+	return []error{fmt.Errorf("paths: want %s, %s or %s, got %q", ByDestination, ByFlow, ByPacket, s.Paths)}
 }
 
 // tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at
@@ -64,7 +68,7 @@ func (s *Spec) checkPaths() []error {
 type tree struct {
 	nodes int
 	half  uint32 // m; unused for a crossbar
-	flows bool   // ByFlow
+	flows bool   // ByFlow, ByPacket
 	// [l] is the number of nodes below a switch of level l-1, and of ways up to a
 	// switch of level l
 	span   []uint32
@@ -123,12 +127,16 @@ func (t *tree) at(l int, x, dst uint32) int {
 }
 
 func (t *tree) Route(at, src, dst int) (link, channel int) {
-	return t.route(uint32(at), uint32(src), uint32(dst)), 0
+	return t.route(uint32(at), uint32(src), uint32(dst), 0), 0
+}
+
+func (t *tree) routeBy(at, src, dst int, path uint32) int {
+	return t.route(uint32(at), uint32(src), uint32(dst), path)
 }
 
 // route leads down if the switch is above the destination. Ports up follow
 // ports down.
-func (t *tree) route(at, src, dst uint32) int {
+func (t *tree) route(at, src, dst, path uint32) int {
 	if len(t.levels) == 1 {
 		return int(dst)
 	}
@@ -142,7 +150,7 @@ func (t *tree) route(at, src, dst uint32) int {
 	if group := out / v.fan; at/v.ways == group {
 		out -= group * v.fan
 	} else if t.flows {
-		out = t.half + mixed(src, dst, l)%t.half
+		out = t.half + mixed(src, dst|path<<nodeBits, l)%t.half
 	} else {
 		out = t.half + out%t.half
 	}
