@@ -127,7 +127,7 @@ func (n *NIC) leaving() int64 {
 			case *Frame:
 				bytes += int64(d.bytes)
 			case *segment:
-				if ref.tries == 0 && uint32(ref.number) == d.seq {
+				if ref.again == 0 && uint32(ref.number) == d.seq {
 					bytes += int64(d.bytes)
 				}
 			}

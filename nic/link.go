@@ -63,6 +63,8 @@ type departure struct {
 	bytes  int32
 	seq    uint32
 	class  fabric.Class
+	path   uint16
+	marked bool // the transport reports a mark
 	inner  bool // not the first packet of its message
 	device bool // it counts against the egress limit of handlers
 	notify bool // the transport wants to know its turn on the wire
@@ -149,7 +151,10 @@ func (l *link) send(p packet) {
 		p.f.Nth = l.numbers[p.f.Target]
 	}
 	from, to := p.f.Span(p.i)
-	d := departure{p.f, p.f.Target, int32(to - from), uint32(p.i), l.classOf(p.f.Header.Kind), p.i > 0, p.device, false, p.f.Datagram}
+	d := departure{
+		ref: p.f, target: p.f.Target, bytes: int32(to - from), seq: uint32(p.i), class: l.classOf(p.f.Header.Kind),
+		inner: p.i > 0, device: p.device, repeat: p.f.Datagram,
+	}
 	l.enqueue(&d)
 }
 
@@ -179,6 +184,9 @@ func (l *link) enqueue(d *departure) {
 // inject sends the waiting packets of a class until the fabric takes no more,
 // and asks to be called again for the others.
 func (l *link) inject(c fabric.Class) {
+	if c == fabric.Requests && l.waiting[fabric.Answers].len() > 0 {
+		l.inject(fabric.Answers)
+	}
 	w := &l.waiting[c]
 	for w.len() > 0 {
 		if w.front().target != l.rank && !l.port.Ready(c) {
@@ -218,7 +226,8 @@ func (l *link) launch(d *departure) {
 	// packet.
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
 	l.port.Send(fabric.Packet{
-		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Repeated: d.repeat, Ref: d.ref,
+		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Repeated: d.repeat,
+		Path: d.path, Marked: d.marked, Ref: d.ref,
 	})
 	if d.device && !notify {
 		l.device--

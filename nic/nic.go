@@ -32,7 +32,10 @@ type Config struct {
 	// bytes of the longest message whose data is written and read in the order
 	// of its initiator's requests
 	Ordered int
-	Faulty  bool // the network loses, damages, doubles or delays packets
+	// RoundTrip is the unloaded round trip of a full packet to a node and of its
+	// acknowledgement. Needed with Transport.Law.
+	RoundTrip func(node int) sim.Time
+	Faulty    bool // the network loses, damages, doubles or delays packets
 
 	// Log receives the lines that handlers log; nil: they are dropped.
 	Log func(rank int, at sim.Time, program, line string)

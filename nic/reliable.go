@@ -8,6 +8,7 @@ import (
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
 )
 
 // reliable is a transport between two ends of a network that loses, damages,
@@ -27,7 +28,8 @@ type reliable struct {
 	below  departures
 	next   arrivals
 	peers  map[int32]*peer
-	latest *peer // of peers
+	latest *peer     // of peers
+	laws   *flowLaws // nil: the window is constant
 	// messages that have failed before transmit has sent all their packets: how
 	// many packets are not acknowledged; 0: all packets that are still to come
 	failed map[uint64]int
@@ -63,7 +65,10 @@ type segment struct {
 	turns   int  // departures whose turn on the wire has not come
 	bytes   int32
 	sent    sim.Time // its last turn on the wire; queued: the turn has not come
-	tries   int      // how often it was sent again
+	tries   int      // how often it was late
+	again   int      // how often it was sent again
+	path    uint16   // of its last departure
+	flying  bool     // with a rate law: sent, and neither acknowledged nor lost
 }
 
 const queued sim.Time = -1
@@ -83,6 +88,7 @@ type peer struct {
 	backlog ring[packet]   // packets that the window has no room for
 	partial []uint64       // messages that transmit has sent in part
 	timer   sim.Timer      // the oldest packet may be lost
+	flow    *flow          // with a rate law
 	silent  bool           // packets to it were given up, and nothing has come from it since
 
 	missing uint64              // the first number from it that has not arrived
@@ -90,7 +96,11 @@ type peer struct {
 }
 
 // The events of reliable.
-const kindTimeout sim.Kind = kindsOfReliable // *peer
+const (
+	kindTimeout sim.Kind = kindsOfReliable + iota // *peer
+	kindPace                                      // *peer: its next packet may begin
+	kindLaw                                       // *peer: its rate law's timer
+)
 
 // connectReliable puts the transport between transmit, link and receive.
 func connectReliable(n *NIC, cfg *Config) optionalStage {
@@ -98,6 +108,7 @@ func connectReliable(n *NIC, cfg *Config) optionalStage {
 		return nil
 	}
 	r := &reliable{env: &n.env, spec: cfg.Transport, below: &n.link, next: n.link.next, peers: map[int32]*peer{}, failed: map[uint64]int{}}
+	r.laws = newFlowLaws(cfg)
 	n.reliable = r
 	n.link.transport = r
 	t := &n.transmit
@@ -109,7 +120,17 @@ func connectReliable(n *NIC, cfg *Config) optionalStage {
 func (t *reliable) handle(e *sim.Event) {
 	switch e.Kind {
 	case kindTimeout:
-		t.repeat(e.P.(*peer))
+		if p := e.P.(*peer); p.flow != nil {
+			t.late(p)
+		} else {
+			t.repeat(p)
+		}
+	case kindPace:
+		t.pump(e.P.(*peer))
+	case kindLaw:
+		p := e.P.(*peer)
+		t.react(p, spin.FlowTimer, 0, 0, false, 0)
+		t.pump(p)
 	default:
 		unknown("reliable", e)
 	}
@@ -144,7 +165,10 @@ func (t *reliable) send(k packet) {
 	if k.f.Packets > 1 {
 		p.count(k)
 	}
-	if p.window.len() < t.spec.Window && p.backlog.len() == 0 {
+	if t.laws != nil && p.flow == nil {
+		t.begin(p)
+	}
+	if p.flow == nil && p.window.len() < t.spec.Window && p.backlog.len() == 0 {
 		t.transmit(p, k)
 		return
 	}
@@ -152,6 +176,10 @@ func (t *reliable) send(k packet) {
 		t.below.hold(1)
 	}
 	p.backlog.push(k)
+	if p.flow != nil {
+		t.alarm(p)
+		t.pump(p)
+	}
 }
 
 // discard drops a packet if its message has failed; false: the message has not
@@ -198,7 +226,13 @@ func (t *reliable) transmit(p *peer, k packet) {
 func (t *reliable) depart(p *peer, s *segment, device bool) {
 	s.sent = queued
 	s.turns++
-	t.below.depart(departure{s, p.node, s.bytes, uint32(s.number), t.below.classOf(s.kind), s.i > 0, device, true, false})
+	if p.flow != nil {
+		t.fly(p, s)
+	}
+	t.below.depart(departure{
+		ref: s, target: p.node, bytes: s.bytes, seq: uint32(s.number), class: t.below.classOf(s.kind), path: s.path,
+		inner: s.i > 0, device: device, notify: true,
+	})
 }
 
 // leaves implements transport. A packet that is acknowledged while it waits to
@@ -209,12 +243,12 @@ func (t *reliable) leaves(ref any) bool {
 	case !is:
 		return true
 	case s.over:
-		if s.tries == 0 { // given up before its turn came
+		if s.again == 0 { // given up before its turn came
 			t.unsent(undelivered, int(s.bytes))
 		}
 		t.turned(s)
 		return false
-	case s.tries > 0:
+	case s.again > 0:
 		t.again++
 	default:
 		t.account.sent += int64(s.bytes)
@@ -243,7 +277,9 @@ func (t *reliable) onWire(ref any) {
 	}
 	s.turns--
 	s.sent = t.now()
-	if p := t.peer(s.target); p.window.front() == s {
+	if p := t.peer(s.target); p.flow != nil {
+		t.flies(p, s)
+	} else if p.window.front() == s {
 		p.timer.Set(s.sent + t.spec.Timeout)
 	}
 }
@@ -256,6 +292,7 @@ func (t *reliable) repeat(p *peer) {
 		return
 	}
 	s.tries++
+	s.again++
 	t.depart(p, s, false)
 }
 
@@ -265,21 +302,11 @@ func (t *reliable) repeat(p *peer) {
 func (t *reliable) acknowledged(p *peer, number uint32) {
 	progress := false
 	for p.window.len() > 0 && int32(number-uint32(p.window.front().number)) > 0 {
-		s := p.window.pop()
-		s.over, progress = true, true
-		if s.left == 1 {
-			t.ended(s.message, portals.NIOK, 0)
-		}
-		if s.arrived = true; s.turns == 0 {
-			t.core.releaseSegment(s)
-		}
+		t.retire(p.window.pop())
+		progress = true
 	}
 	for p.backlog.len() > 0 && p.window.len() < t.spec.Window {
-		k := p.backlog.pop()
-		if k.device {
-			t.below.hold(-1)
-		}
-		t.transmit(p, k)
+		t.fill(p)
 	}
 	if !progress {
 		return
@@ -295,6 +322,26 @@ func (t *reliable) acknowledged(p *peer, number uint32) {
 	default:
 		p.timer.Set(s.sent + t.spec.Timeout)
 	}
+}
+
+// retire ends a packet that has been delivered.
+func (t *reliable) retire(s *segment) {
+	s.over = true
+	if s.left == 1 {
+		t.ended(s.message, portals.NIOK, 0)
+	}
+	if s.arrived = true; s.turns == 0 {
+		t.core.releaseSegment(s)
+	}
+}
+
+// fill sends the first packet of the backlog.
+func (t *reliable) fill(p *peer) {
+	k := p.backlog.pop()
+	if k.device {
+		t.below.hold(-1)
+	}
+	t.transmit(p, k)
 }
 
 // ended tells transmit the end of a message and how many packets are not
@@ -344,6 +391,10 @@ func (t *reliable) giveUp(p *peer) {
 	// receiver that has all the packets that were sent.
 	p.next++
 	p.base, p.silent = p.next, true
+	if p.flow != nil {
+		p.flow.clear()
+		p.timer.Stop()
+	}
 	t.post(t.now(), kindEgressSpace, 0, nil)
 }
 
@@ -354,9 +405,18 @@ func (t *reliable) arrived(pk fabric.Packet) {
 		p.silent = false
 		t.post(t.now(), kindHeard, uint64(p.node), nil)
 	}
-	if pk.Ref == any(acknowledges) {
+	switch ref := pk.Ref.(type) {
+	case *acknowledgement:
 		t.account.again += int64(pk.Bytes)
 		t.acknowledged(p, pk.Seq)
+		return
+	case *response:
+		t.account.again += int64(pk.Bytes)
+		t.answered(p, &pk, ref)
+		return
+	}
+	if t.laws != nil {
+		t.flown(p, &pk)
 		return
 	}
 	if int32(pk.Seq-uint32(p.missing)) < 0 {

@@ -36,5 +36,8 @@ func (r *ring[T]) each(f func(v *T)) {
 	}
 }
 
+// at is item i, the oldest is 0.
+func (r *ring[T]) at(i int) T { return r.items[(r.head+int32(i))&int32(len(r.items)-1)] }
+
 // front is the oldest item; the ring must not be empty.
 func (r *ring[T]) front() T { return r.items[r.head] }

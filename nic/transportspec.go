@@ -1,7 +1,14 @@
 package nic
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/internal/fields"
+	"github.com/spinsim/spinsim/laws"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -28,6 +35,20 @@ type TransportSpec struct {
 	// AckBytes is the length of an acknowledgement without fabric.header,
 	// bytes, 0 to the MTU.
 	AckBytes int `yaml:"ack_bytes" unit:"B"`
+	// Law is the rate law of a reliable transport: how many bytes may be on their
+	// way to a node (package laws). Absent: Window packets, whatever happens.
+	Law string `yaml:"law,omitempty"`
+	// FirstWindow is how many full packets may be on their way before the first
+	// acknowledgement, 1 to 2^16. Absent: as Law chooses.
+	FirstWindow int `yaml:"first_window,omitempty"`
+	// Way is the path choice with fabric.paths packet (package laws). Absent: all
+	// packets of a pair take one way.
+	Way string `yaml:"way,omitempty"`
+	// Paths is how many paths Way chooses from, 1 to 512.
+	Paths int `yaml:"paths,omitempty"`
+	// Numbers are parameters of Law and Way in place of their defaults, by their
+	// names.
+	Numbers map[string]uint64 `yaml:"numbers,omitempty"`
 }
 
 // Values of TransportSpec.Kind.
@@ -48,5 +69,48 @@ func (s *TransportSpec) Validate(mtu int32) error {
 	fields.Between(&wrong, "window", s.Window, 1, maxWindow)
 	fields.Between(&wrong, "retries", s.Retries, 0, maxWindow)
 	fields.Between(&wrong, "ack_bytes", s.AckBytes, 0, int(max(0, mtu)))
+	if s.Law != "" {
+		wrong.OneOf("law", s.Law, laws.Names(laws.Rates)...)
+		if s.Kind != Reliable {
+			wrong.Add("law", fmt.Errorf("%s with kind %s, want kind %s: a law needs acknowledgements", s.Law, s.Kind, Reliable))
+		}
+	}
+	if s.Way != "" {
+		wrong.OneOf("way", s.Way, laws.Names(laws.Ways)...)
+	}
+	fields.Between(&wrong, "paths", s.Paths, min(1, len(s.Way)), fabric.Paths)
+	for _, name := range slices.Sorted(maps.Keys(s.Numbers)) {
+		wrong.Add("numbers."+name, s.number(name))
+	}
+	if s.Law == "" && (s.Way != "" || s.FirstWindow != 0) {
+		wrong.Add("way", errors.New("way and first_window belong to a rate law: want law"))
+	}
+	fields.Between(&wrong, "first_window", s.FirstWindow, 0, maxWindow)
+	return wrong.Join()
+}
+
+// number returns an error if neither law has a number of a name.
+func (s *TransportSpec) number(name string) error {
+	err := errors.New("there is neither law nor way")
+	for _, l := range []*laws.Law{laws.Find(laws.Rates, s.Law), laws.Find(laws.Ways, s.Way)} {
+		if l != nil {
+			if err = l.Check(name); err == nil {
+				return nil
+			}
+		}
+	}
+	return err
+}
+
+// Fits returns what a network needs of the transport, each with the field's
+// name in a profile.
+func (s *TransportSpec) Fits(f *fabric.Spec) error {
+	var wrong fields.Errors
+	if sprays := f.Paths == fabric.ByPacket; sprays != (s.Way != "") {
+		wrong.Add("transport.way", fmt.Errorf("%q with fabric.paths %q: packets choose their ways with both, or with neither", s.Way, f.Paths))
+	}
+	if f.Trim != "" && s.Law == "" {
+		wrong.Add("fabric.trim", errors.New("nobody sends a trimmed packet again: want transport.law"))
+	}
 	return wrong.Join()
 }

@@ -150,6 +150,7 @@ func (p *Profile) Validate() error {
 	}
 	wrong.Below("nic", p.NIC.Validate(mtu))
 	wrong.Below("transport", p.Transport.Validate(mtu))
+	wrong = append(wrong, fields.Each(p.Transport.Fits(&p.Fabric))...)
 	wrong.Below("dma", p.DMA.Validate())
 	wrong.Below("hpu", p.HPU.Validate(mtu))
 	wrong.Below("pools", p.Pools.Validate())

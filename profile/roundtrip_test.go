@@ -17,7 +17,7 @@ import (
 
 // words are the possible texts of fields, and some that are hard to write.
 var words = []string{
-	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", fabric.FatTree, fabric.Crossbar, fabric.ByFlow, "zyx", "up",
+	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", "nscc", "spray", "recycle", fabric.FatTree, fabric.Crossbar, fabric.ByFlow, "zyx", "up",
 	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "own", "message", "page", "once", "process", "read-write", "cache", "memory", "cached", "ordered", "together", "mailbox", "sum", "acknowledged", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
 }
 
@@ -55,6 +55,8 @@ func others(field reflect.Value) (list []any) {
 		return []any{nic.Pools{"r5": {Kind: nic.Firmware, Cores: 2, Contexts: 3, Invocation: 4}, "wire": {Kind: nic.Hardware, Latency: 5, Depth: 6}}}
 	case nic.Serve:
 		return []any{nic.Serve{"count": {"payload": "r5", "header": nic.HPUs}, "sum": {"completion": "r5"}}}
+	case map[string]uint64:
+		return []any{map[string]uint64{"target_ps": 7}}
 	case map[string]hpu.InstrCost:
 		return []any{map[string]hpu.InstrCost{"i32.add i32.sub": {Cost: 2, Slots: 1, Latency: 3}}}
 	}
@@ -71,6 +73,7 @@ var contexts = [][]string{
 	{"fabric.kind=file", "fabric.radix=0", "fabric.topology={switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"},
 	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
 	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=4", "fabric.spines=2"},
+	{"fabric.queue=64KiB", "fabric.answers_first=true", "fabric.mark_to=32KiB", "fabric.header=64", "fabric.paths=packet", "transport.kind=reliable", "transport.law=nscc", "transport.way=spray", "transport.paths=64"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
 	{"host.library={vectors: once}", "dma.shared_memory=false"},
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},

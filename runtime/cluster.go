@@ -235,12 +235,20 @@ func (c *Cluster) build(cfg *Config) error {
 		n.nic.Init(&nic.Config{
 			Engine: n.domain.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &n.domain.core,
 			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
-			Ordered: int(max(p.Limits.MaxWAWOrderedSize, p.Limits.MaxWAROrderedSize)),
-			Log:     cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
+			Ordered:   int(max(p.Limits.MaxWAWOrderedSize, p.Limits.MaxWAROrderedSize)),
+			RoundTrip: func(to int) sim.Time { return c.roundTrip(i, to) },
+			Log:       cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
 		})
 		n.nic.Connect(c.fabric.Attach(i, n.id))
 	}
 	return nil
+}
+
+// roundTrip is how long a full packet from one node to another and its
+// acknowledgement take when nothing is in their way.
+func (c *Cluster) roundTrip(from, to int) sim.Time {
+	p := c.profile
+	return c.fabric.Latency(from, to, p.Fabric.MTU) + c.fabric.Latency(to, from, int32(p.Transport.AckBytes))
 }
 
 // NetworkError reports why the network cannot be built for that many nodes: the
