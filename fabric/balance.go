@@ -22,6 +22,9 @@ type Balance struct {
 	Lost    Tally // they have not arrived and never will
 	Doubled Tally // second copies
 	Waiting Tally // they wait for room in a buffer
+	// Trimmed is packets whose payload a switch has cut off; the bytes are among
+	// those of Lost.
+	Trimmed int64
 }
 
 // BalanceOf returns the balance of a fabric and its decorators. For a fabric of
@@ -32,7 +35,7 @@ func BalanceOf(f Fabric) (b Balance, exact bool) {
 	for {
 		switch x := f.(type) {
 		case *network:
-			b.Lost = b.Lost.Plus(x.damage.gone())
+			b.Lost, b.Trimmed = b.Lost.Plus(x.damage.gone()), x.damage.cut()
 			b.Waiting = x.waiting()
 			return b, exact
 		case *Faulty:
@@ -64,6 +67,17 @@ func (d *damage) gone() (t Tally) {
 		t = t.Plus(Tally{d.links[i].lost, d.links[i].bytes})
 	}
 	return t
+}
+
+// cut returns how many packets were trimmed.
+func (d *damage) cut() (n int64) {
+	if d == nil {
+		return 0
+	}
+	for i := range d.links {
+		n += d.links[i].trimmed
+	}
+	return n
 }
 
 func (f *Faulty) doubled() (t Tally) {

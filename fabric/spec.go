@@ -271,8 +271,11 @@ func (s *Spec) ports() (errs []error) {
 	if s.MarkTo != 0 && !s.AnswersFirst {
 		wrong("mark_to", "a mark depends on what waits when a packet leaves: want answers_first")
 	}
-	if s.MarkFrom < 0 || s.MarkFrom > s.MarkTo || s.MarkTo > maxInject {
-		wrong("mark_from", "want 0 to mark_to, which is at most %d bytes, got %d and %d", maxInject, s.MarkFrom, s.MarkTo)
+	if s.MarkTo < 0 || s.MarkTo > maxInject {
+		wrong("mark_to", "want 0 to %d bytes, got %d", maxInject, s.MarkTo)
+	}
+	if s.MarkFrom < 0 || s.MarkFrom > s.MarkTo {
+		wrong("mark_from", "want 0 to mark_to, %d bytes, got %d", s.MarkTo, s.MarkFrom)
 	}
 	return errs
 }

@@ -16,7 +16,7 @@ var dcqcn = &Law{
 		dcqcnHyper:    {"hyper_kbps", 400_000, "likewise once both timer and counter have recovered (R_HAI)"},
 		dcqcnLeast:    {"least_kbps", 10_000, "no rate is lower"},
 	},
-	Handle: dcqcnHandle,
+	Handle: DCQCN,
 }
 
 const (
@@ -44,8 +44,9 @@ const (
 
 const dcqcnWhole = 1 << 20
 
-func dcqcnHandle(f *spin.Flow) {
-	s := &f.State
+// DCQCN holds the packets of a flow apart: see dcqcnReduce and dcqcnIncrease. A
+// marked acknowledgement stands for its notification packet (CNP).
+func DCQCN(f *spin.Flow, s *State) {
 	switch f.Event {
 	case spin.FlowBegins:
 		const psPerMs = 1_000_000_000
@@ -57,12 +58,12 @@ func dcqcnHandle(f *spin.Flow) {
 		}
 	case spin.FlowAcked:
 		if f.Marked != 0 && (s[dcqcnCut] == 0 || f.Now-s[dcqcnCut] >= s[dcqcnNotice]) {
-			dcqcnReduce(f)
+			dcqcnReduce(f, s)
 		}
 		if s[dcqcnBytes] += f.Bytes; s[dcqcnBytes] >= s[dcqcnCounter] {
 			s[dcqcnBytes] = 0
 			s[dcqcnCounts]++
-			dcqcnIncrease(f)
+			dcqcnIncrease(f, s)
 		}
 	case spin.FlowTimer:
 		if f.Now >= s[dcqcnForgot] {
@@ -72,7 +73,7 @@ func dcqcnHandle(f *spin.Flow) {
 		if f.Now >= s[dcqcnDue] {
 			s[dcqcnDue] = f.Now + s[dcqcnTimer]
 			s[dcqcnTimes]++
-			dcqcnIncrease(f)
+			dcqcnIncrease(f, s)
 		}
 	}
 	f.Timer = 0
@@ -83,8 +84,7 @@ func dcqcnHandle(f *spin.Flow) {
 }
 
 // dcqcnReduce cuts the rate by half the estimate.
-func dcqcnReduce(f *spin.Flow) {
-	s := &f.State
+func dcqcnReduce(f *spin.Flow, s *State) {
 	s[dcqcnGoal] = s[dcqcnRate]
 	s[dcqcnRate] = max(s[dcqcnLeast], s[dcqcnRate]-s[dcqcnRate]*s[dcqcnMarks]/(2*dcqcnWhole))
 	s[dcqcnMarks] += (dcqcnWhole - s[dcqcnMarks]) / s[dcqcnWeight]
@@ -94,8 +94,7 @@ func dcqcnReduce(f *spin.Flow) {
 
 // dcqcnIncrease is fast recovery, then additive increase, and hyper increase
 // once timer and counter have both recovered.
-func dcqcnIncrease(f *spin.Flow) {
-	s := &f.State
+func dcqcnIncrease(f *spin.Flow, s *State) {
 	switch {
 	case min(s[dcqcnTimes], s[dcqcnCounts]) > s[dcqcnRecovers]:
 		s[dcqcnGoal] += s[dcqcnHyper]

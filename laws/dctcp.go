@@ -8,7 +8,7 @@ var dctcp = &Law{
 	Numbers: []Number{
 		dctcpWeight: {"weight", 16, "a window's share of marked bytes counts one part in so many of the average (g = 1/16)"},
 	},
-	Handle: dctcpHandle,
+	Handle: DCTCP,
 }
 
 const (
@@ -23,8 +23,9 @@ const (
 
 const dctcpWhole = 1 << 20
 
-func dctcpHandle(f *spin.Flow) {
-	s := &f.State
+// DCTCP changes the window once a window: it grows by a packet, and shrinks by
+// half the average share of marked bytes.
+func DCTCP(f *spin.Flow, s *State) {
 	switch f.Event {
 	case spin.FlowBegins:
 		if f.Window == 0 {

@@ -1,8 +1,8 @@
 // Package laws has the rate laws and path choices of a transport: how many bytes
 // may be on their way to a node (congestion control), and which way each packet
-// takes. A law is one function of a record, [spin.Flow], and keeps its state
-// there. So the same source runs in Go, in the simulator, and as a WebAssembly
-// module in a device. Numbers are integers: results are the same everywhere.
+// takes. A law is one function of a record, [spin.Flow], and of its state. So the
+// same source runs in Go, in the simulator, and as a WebAssembly module in a
+// device. Numbers are integers: results are the same everywhere.
 package laws
 
 import (
@@ -18,10 +18,20 @@ type Law struct {
 	Name    string // in a profile
 	Short   string // what it does, and the publication
 	Numbers []Number
+	// Grants: a rate law whose receivers say how many bytes may fly, by FlowGranted.
+	Grants bool
 	// Handle handles one event of a flow: it reads the record, changes its state,
 	// and sets the results. The first words of the state are Numbers.
-	Handle func(f *spin.Flow)
+	Handle func(f *spin.Flow, s *State)
 }
+
+// State is what a law remembers of a flow. It begins as zeros but for its
+// numbers.
+type State [Words]uint64
+
+// Words is how many words of state a flow has for each of its laws: what a
+// network interface could keep for each of many flows.
+const Words = 64
 
 // Number is a parameter of a law, which a profile may set (transport.numbers).
 type Number struct {
@@ -31,7 +41,7 @@ type Number struct {
 }
 
 // Rates are the rate laws, by name.
-var Rates = []*Law{dcqcn, dctcp, nscc}
+var Rates = []*Law{dcqcn, dctcp, nscc, rccc}
 
 // Ways are the path choices, by name.
 var Ways = []*Law{recycle, spray}
@@ -55,7 +65,7 @@ func Names(list []*Law) (names []string) {
 
 // Init writes the numbers into the first words of a state. given has other
 // values of some of them, by their names.
-func (l *Law) Init(state *[spin.FlowWords]uint64, given map[string]uint64) {
+func (l *Law) Init(state *State, given map[string]uint64) {
 	for i, n := range l.Numbers {
 		state[i] = n.Default
 		if v, is := given[n.Name]; is {

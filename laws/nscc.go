@@ -18,7 +18,7 @@ var nscc = &Law{
 		nsccWeight:    {"weight", 80, "a delay counts one part in so many of the average"},
 		nsccQuickPart: {"quick_part", 8, "a quick adaptation comes if less than one part in so many of the largest window has arrived"},
 	},
-	Handle: nsccHandle,
+	Handle: NSCC,
 }
 
 // Words of NSCC's state: its numbers first.
@@ -52,7 +52,7 @@ const (
 	nsccBDP       // bytes on their way at the link's rate and the unloaded round trip
 )
 
-// nsccHandle chooses one of four reactions to an acknowledgement:
+// NSCC chooses one of four reactions to an acknowledgement:
 //
 //	not marked, delay below the target   proportional increase, or a fast one
 //	not marked, delay above it           fair increase
@@ -61,8 +61,7 @@ const (
 //
 // After losses, or at four times the target, the window becomes what arrived in
 // the last round trip (quick adaptation).
-func nsccHandle(f *spin.Flow) {
-	s := &f.State
+func NSCC(f *spin.Flow, s *State) {
 	switch f.Event {
 	case spin.FlowBegins:
 		s[nsccBase] = f.Base
@@ -77,15 +76,15 @@ func nsccHandle(f *spin.Flow) {
 			f.Window = s[nsccMost]
 		}
 	case spin.FlowAcked:
-		nsccAcked(f)
+		nsccAcked(f, s)
 	case spin.FlowTrimmed:
-		nsccBased(f)
+		nsccBased(f, s)
 		s[nsccIgnored] += f.Bytes
-		nsccAverage(f, nsccRTT(f))
+		nsccAverage(f, s, nsccRTT(f, s))
 		s[nsccLoss] = 1
-		if !nsccQuick(f, true, true, 0) {
+		if !nsccQuick(f, s, true, true, 0) {
 			f.Window = max(f.Window, f.Bytes) - f.Bytes
-			nsccBound(f)
+			nsccBound(f, s)
 		}
 	case spin.FlowLost:
 		f.Window = max(f.Window, f.Bytes+f.MTU) - f.Bytes
@@ -93,8 +92,8 @@ func nsccHandle(f *spin.Flow) {
 }
 
 // nsccBased notes a round trip that is shorter than all before.
-func nsccBased(f *spin.Flow) {
-	if s := &f.State; f.RTT != 0 && f.RTT < s[nsccBase] {
+func nsccBased(f *spin.Flow, s *State) {
+	if f.RTT != 0 && f.RTT < s[nsccBase] {
 		s[nsccBase] = f.RTT
 		s[nsccMost] = f.RTT * f.MTU / f.MTUTime * 3 / 2
 	}
@@ -102,64 +101,61 @@ func nsccBased(f *spin.Flow) {
 
 // nsccScaled is a share of a packet's data on a network as large as the
 // reference, and more on a larger one.
-func nsccScaled(f *spin.Flow, percent uint64) uint64 {
-	s := &f.State
+func nsccScaled(f *spin.Flow, s *State, percent uint64) uint64 {
 	return percent * f.Payload * s[nsccBDP] / (100 * s[nsccRefBDP])
 }
 
-func nsccAcked(f *spin.Flow) {
-	s, marked := &f.State, f.Marked != 0
+func nsccAcked(f *spin.Flow, s *State) {
+	marked := f.Marked != 0
 	s[nsccAchieved] += f.Bytes
 	s[nsccReceived] += f.Bytes
 	s[nsccIgnored] += f.Bytes
 	delay := s[nsccDelay]
-	if nsccBased(f); f.RTT != 0 {
+	if nsccBased(f, s); f.RTT != 0 {
 		delay = f.RTT - s[nsccBase]
 		if !marked && delay > s[nsccTarget] {
-			nsccAverage(f, s[nsccBase]/4)
+			nsccAverage(f, s, s[nsccBase]/4)
 		} else {
-			nsccAverage(f, delay)
+			nsccAverage(f, s, delay)
 		}
 	}
-	if nsccQuick(f, false, marked, delay) {
+	if nsccQuick(f, s, false, marked, delay) {
 		return
 	}
 	switch over := delay >= s[nsccTarget]; {
 	case !marked && over:
-		s[nsccGain] += nsccScaled(f, s[nsccFair]) * f.Bytes
+		s[nsccGain] += nsccScaled(f, s, s[nsccFair]) * f.Bytes
 	case !marked:
-		nsccIncrease(f, delay)
+		nsccIncrease(f, s, delay)
 	case over:
-		nsccDecrease(f)
+		nsccDecrease(f, s)
 	}
-	nsccBound(f)
-	if since := f.Now - s[nsccAdjusted]; s[nsccReceived] > 8*f.MTU || since > nsccRTT(f) {
+	nsccBound(f, s)
+	if since := f.Now - s[nsccAdjusted]; s[nsccReceived] > 8*f.MTU || since > nsccRTT(f, s) {
 		f.Window += s[nsccGain] / f.Window
-		if since >= nsccRTT(f) {
-			f.Window += nsccScaled(f, s[nsccSteady])
+		if since >= nsccRTT(f, s) {
+			f.Window += nsccScaled(f, s, s[nsccSteady])
 			s[nsccAdjusted] = f.Now
 		}
 		s[nsccGain], s[nsccReceived] = 0, 0
-		nsccBound(f)
+		nsccBound(f, s)
 	}
 }
 
 // nsccRTT is the unloaded round trip of the network.
-func nsccRTT(f *spin.Flow) uint64 { return f.State[nsccBDP] * f.MTUTime / f.MTU }
+func nsccRTT(f *spin.Flow, s *State) uint64 { return s[nsccBDP] * f.MTUTime / f.MTU }
 
 // nsccAverage adds a delay to the average.
-func nsccAverage(f *spin.Flow, delay uint64) {
-	s := &f.State
+func nsccAverage(f *spin.Flow, s *State, delay uint64) {
 	s[nsccDelay] = (delay + (s[nsccWeight]-1)*s[nsccDelay]) / s[nsccWeight]
 }
 
-func nsccBound(f *spin.Flow) { f.Window = max(f.MTU, min(f.Window, f.State[nsccMost])) }
+func nsccBound(f *spin.Flow, s *State) { f.Window = max(f.MTU, min(f.Window, s[nsccMost])) }
 
 // nsccQuick checks once a round trip and target delay whether the window has to
 // become what was achieved. It reports whether the present event needs no other
 // reaction.
-func nsccQuick(f *spin.Flow, lost, marked bool, delay uint64) bool {
-	s := &f.State
+func nsccQuick(f *spin.Flow, s *State, lost, marked bool, delay uint64) bool {
 	done := false
 	if s[nsccIgnored] < s[nsccIgnore] && marked {
 		done = true
@@ -181,8 +177,7 @@ func nsccQuick(f *spin.Flow, lost, marked bool, delay uint64) bool {
 // nsccIncrease grows the window in proportion to what the delay is below the
 // target, or by a part of what is acknowledged if there was almost no delay for
 // a window.
-func nsccIncrease(f *spin.Flow, delay uint64) {
-	s := &f.State
+func nsccIncrease(f *spin.Flow, s *State, delay uint64) {
 	if delay < s[nsccNear] {
 		if s[nsccCalm] += f.Bytes; s[nsccCalm] > f.Window || s[nsccFast] != 0 {
 			f.Window += s[nsccFastGain] * f.Bytes * s[nsccBDP] / (100 * s[nsccRefBDP])
@@ -193,11 +188,10 @@ func nsccIncrease(f *spin.Flow, delay uint64) {
 		s[nsccCalm] = 0
 	}
 	s[nsccFast] = 0
-	s[nsccGain] += nsccScaled(f, s[nsccShare]) * f.Bytes * (s[nsccTarget] - delay) / s[nsccRefRTT]
+	s[nsccGain] += nsccScaled(f, s, s[nsccShare]) * f.Bytes * (s[nsccTarget] - delay) / s[nsccRefRTT]
 }
 
-func nsccDecrease(f *spin.Flow) {
-	s := &f.State
+func nsccDecrease(f *spin.Flow, s *State) {
 	s[nsccFast], s[nsccCalm] = 0, 0
 	average, target := s[nsccDelay], s[nsccTarget]
 	if average > target && f.Now-s[nsccDecreased] > s[nsccBase] {

@@ -2,12 +2,12 @@ package laws
 
 import "github.com/spinsim/spinsim/spin"
 
-var spray = &Law{Name: "spray", Short: "all paths in turn, whatever becomes of the packets (oblivious spraying)", Handle: sprayHandle}
+var spray = &Law{Name: "spray", Short: "all paths in turn, whatever becomes of the packets (oblivious spraying)", Handle: Spray}
 
 var recycle = &Law{
 	Name: "recycle", Short: "paths whose packets came unmarked again, else the next without a penalty (htsim's default: REPS and a bitmap)",
 	Numbers: []Number{{"mark_penalty", 1, "turns that a path misses after a mark"}, {"trim_penalty", 4, "after a trimmed packet"}},
-	Handle:  recycleHandle,
+	Handle:  Recycle,
 }
 
 // A path choice has these words of state first.
@@ -26,15 +26,15 @@ const (
 const (
 	wayPaths  = 256 // the most paths
 	wayQueue  = wayPenalties + wayPaths/16
-	wayQueued = (spin.FlowWords - wayQueue) * 8
+	wayQueued = (Words - wayQueue) * 8
 	wayMost   = 15
 )
 
 // draw returns a number that depends on the flow and on how many it has drawn:
 // the finaliser of splitmix64.
-func draw(f *spin.Flow) uint64 {
-	f.State[wayDraws]++
-	x := f.Seed + f.State[wayDraws]*0x9e3779b97f4a7c15
+func draw(f *spin.Flow, s *State) uint64 {
+	s[wayDraws]++
+	x := f.Seed + s[wayDraws]*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -50,31 +50,31 @@ func paths(f *spin.Flow) uint64 {
 }
 
 // turn returns the next path in turn.
-func turn(f *spin.Flow, n uint64) uint64 {
-	s := &f.State
+func turn(f *spin.Flow, s *State, n uint64) uint64 {
 	path := (s[wayNext] ^ s[wayXor]) & (n - 1)
 	if s[wayNext]++; s[wayNext] == n {
-		s[wayNext], s[wayXor] = 0, draw(f)
+		s[wayNext], s[wayXor] = 0, draw(f, s)
 	}
 	return path
 }
 
-func sprayHandle(f *spin.Flow) {
+// Spray takes the next path in turn.
+func Spray(f *spin.Flow, s *State) {
 	switch f.Event {
 	case spin.FlowBegins:
-		f.State[wayXor] = draw(f)
+		s[wayXor] = draw(f, s)
 	case spin.FlowSends:
-		f.Path = turn(f, paths(f))
+		f.Path = turn(f, s, paths(f))
 	}
 }
 
-// recycleHandle sends on a path again from which an acknowledgement came without
+// Recycle sends on a path again from which an acknowledgement came without
 // a mark. If there is none, it takes the next path in turn that has no penalty.
-func recycleHandle(f *spin.Flow) {
-	s, n := &f.State, paths(f)
+func Recycle(f *spin.Flow, s *State) {
+	n := paths(f)
 	switch f.Event {
 	case spin.FlowBegins:
-		s[wayXor] = draw(f)
+		s[wayXor] = draw(f, s)
 	case spin.FlowSends:
 		if s[wayCount] > 0 {
 			at := s[wayHead]
@@ -83,10 +83,10 @@ func recycleHandle(f *spin.Flow) {
 			s[wayCount]--
 			return
 		}
-		f.Path = spared(f, n)
+		f.Path = spared(f, s, n)
 	case spin.FlowAcked:
 		if f.Marked != 0 {
-			penalize(f, s[wayMark])
+			penalize(f, s, s[wayMark])
 		} else if s[wayCount] < wayQueued {
 			at := (s[wayHead] + s[wayCount]) % wayQueued
 			word := &s[wayQueue+at/8]
@@ -94,34 +94,34 @@ func recycleHandle(f *spin.Flow) {
 			s[wayCount]++
 		}
 	case spin.FlowTrimmed:
-		penalize(f, s[wayTrim])
+		penalize(f, s, s[wayTrim])
 	}
 }
 
 // penalty is the word and the shift of a path's penalty.
-func penalty(f *spin.Flow, path uint64) (word *uint64, shift uint64) {
-	return &f.State[wayPenalties+path/16], path % 16 * 4
+func penalty(f *spin.Flow, s *State, path uint64) (word *uint64, shift uint64) {
+	return &s[wayPenalties+path/16], path % 16 * 4
 }
 
-func penalize(f *spin.Flow, by uint64) {
-	word, shift := penalty(f, f.Path)
+func penalize(f *spin.Flow, s *State, by uint64) {
+	word, shift := penalty(f, s, f.Path)
 	now := *word >> shift & wayMost
 	*word += (min(now+by, wayMost) - now) << shift
 }
 
 // spared returns the next path in turn without a penalty. Only the first that
 // is passed over loses one point. If all have one, the last one serves.
-func spared(f *spin.Flow, n uint64) uint64 {
-	path := turn(f, n)
+func spared(f *spin.Flow, s *State, n uint64) uint64 {
+	path := turn(f, s, n)
 	for i := range n {
-		word, shift := penalty(f, path)
+		word, shift := penalty(f, s, path)
 		if *word>>shift&wayMost == 0 {
 			break
 		}
 		if i == 0 {
 			*word -= 1 << shift
 		}
-		path = turn(f, n)
+		path = turn(f, s, n)
 	}
 	return path
 }

@@ -16,19 +16,27 @@ import (
 
 // flowLaws are the modules of a NIC's flows.
 type flowLaws struct {
-	rate, way *laws.Law
-	trip      func(target int) sim.Time // unloaded round trip of a full packet
-	seed      uint64
+	*env
+	spec          *TransportSpec
+	calls, cycles int64 // of modules
+	rate, way     *laws.Law
+	// the rate law and the path choice; nil: none
+	handleRate, handleWay func(f *spin.Flow, s *laws.State)
+	modules               func(way bool) (*LawModule, error) // made with the first flow
+	trip                  func(target int) sim.Time          // unloaded round trip of a full packet
+	seed                  uint64
 }
 
 // flow is the state of the packets to one node.
 type flow struct {
-	rate, way spin.Flow
-	lost      ring[uint64] // numbers of packets to send again
-	turns     ring[turn]   // packets in the order of their turns on the wire
-	next      sim.Time     // with Flow.Pause: no packet begins earlier
-	pace      sim.Timer    // until next
-	timer     sim.Timer    // Flow.Timer
+	rate, way           spin.Flow
+	rateState, wayState laws.State
+	lost                ring[uint64] // numbers of packets to send again
+	turns               ring[turn]   // packets in the order of their turns on the wire
+	next                sim.Time     // with Flow.Pause: no packet begins earlier
+	pace                sim.Timer    // until next
+	timer               sim.Timer    // Flow.Timer
+	granted             uint64       // bytes that the receiver has granted since the beginning
 }
 
 // turn is the turn of a packet that has been sent again so often before.
@@ -58,17 +66,39 @@ var (
 	refusal = &response{ahead: -far, trimmed: true}
 )
 
-func newFlowLaws(cfg *Config) *flowLaws {
+func newFlowLaws(e *env, cfg *Config) *flowLaws {
 	if cfg.Transport.Law == "" {
 		return nil
 	}
-	l := &flowLaws{trip: cfg.RoundTrip, seed: cfg.Engine.Rand("nic.flow", cfg.Rank).Uint64()}
+	l := &flowLaws{env: e, spec: cfg.Transport, trip: cfg.RoundTrip, modules: cfg.LawModule, seed: cfg.Engine.Rand("nic.flow", cfg.Rank).Uint64()}
 	l.rate, l.way = laws.Find(laws.Rates, cfg.Transport.Law), laws.Find(laws.Ways, cfg.Transport.Way)
 	return l
 }
 
+// load makes the laws ready, with the first flow of the node. A module that
+// cannot be made fails the run, and its place has the law of package laws.
+func (s *flowLaws) load() {
+	for _, way := range []bool{false, true} {
+		law, place := s.rate, &s.handleRate
+		if way {
+			law, place = s.way, &s.handleWay
+		}
+		if law == nil {
+			continue
+		}
+		m, err := s.modules(way)
+		if err != nil {
+			s.failed("transport", err)
+		}
+		*place = s.lawOf(law, m)
+	}
+}
+
 // begin makes the flow to a node.
 func (t *reliable) begin(p *peer) {
+	if t.laws.handleRate == nil {
+		t.laws.load()
+	}
 	s := t.fabric
 	f := &flow{rate: spin.Flow{
 		Base: uint64(t.laws.trip(int(p.node))), MTU: uint64(s.MTU) + uint64(s.Header), MTUTime: uint64(s.Serial(int(s.MTU))), Payload: uint64(s.MTU),
@@ -82,11 +112,11 @@ func (t *reliable) begin(p *peer) {
 	f.pace.Init(t.engine, t.id, kindPace, p)
 	f.timer.Init(t.engine, t.id, kindLaw, p)
 	p.flow = f
-	t.laws.rate.Init(&f.rate.State, t.spec.Numbers)
-	t.laws.rate.Handle(&f.rate)
+	t.laws.rate.Init(&f.rateState, t.spec.Numbers)
+	t.laws.handleRate(&f.rate, &f.rateState)
 	if way := t.laws.way; way != nil {
-		way.Init(&f.way.State, t.spec.Numbers)
-		way.Handle(&f.way)
+		way.Init(&f.wayState, t.spec.Numbers)
+		t.laws.handleWay(&f.way, &f.wayState)
 	}
 }
 
@@ -109,12 +139,12 @@ func (t *reliable) react(p *peer, event spin.FlowEvent, bytes int64, trip sim.Ti
 	if marked {
 		r.Marked = 1
 	}
-	t.laws.rate.Handle(r)
+	t.laws.handleRate(r, &f.rateState)
 	t.alarm(p)
 	if t.laws.way != nil {
 		w := &f.way
 		w.Event, w.Now, w.RTT, w.Bytes, w.Path, w.Marked, w.InFlight = r.Event, r.Now, r.RTT, r.Bytes, uint64(path), r.Marked, r.InFlight
-		t.laws.way.Handle(w)
+		t.laws.handleWay(w, &f.wayState)
 	}
 }
 
@@ -172,7 +202,7 @@ func (t *reliable) fly(p *peer, s *segment) {
 	if t.laws.way != nil {
 		w := &f.way
 		w.Event, w.Now, w.Bytes, w.InFlight = spin.FlowSends, uint64(t.now()), uint64(t.wireBytes(s)), f.rate.InFlight
-		t.laws.way.Handle(w)
+		t.laws.handleWay(w, &f.wayState)
 		s.path = uint16(w.Path % fabric.Paths)
 	}
 }
@@ -287,22 +317,29 @@ func (t *reliable) flown(p *peer, pk *fabric.Packet) {
 		t.twice++
 		t.account.again += int64(pk.Bytes)
 	case pk.Trimmed:
+		t.grants.asked(p, pk.Ref.(*segment))
 		t.reply(p, pk, refusal)
 		return
 	default:
-		t.take(p, pk.Ref.(*segment))
+		s := pk.Ref.(*segment)
+		t.take(p, s)
+		t.grants.asked(p, s)
 	}
 	ahead := max(-far, min(far, int64(p.missing-number)))
 	t.reply(p, pk, &responses[ahead+far])
 }
 
-func (t *reliable) reply(p *peer, pk *fabric.Packet, a *response) {
-	class := t.below.classOf(portals.OpAck)
+// answerClass is the class of the transport's own packets.
+func (t *reliable) answerClass() fabric.Class {
 	if t.fabric.AnswersFirst {
-		class = fabric.Answers
+		return fabric.Answers
 	}
+	return t.below.classOf(portals.OpAck)
+}
+
+func (t *reliable) reply(p *peer, pk *fabric.Packet, a *response) {
 	t.below.depart(departure{
-		ref: a, target: p.node, bytes: int32(t.spec.AckBytes), seq: pk.Seq, class: class, path: pk.Path, marked: pk.Marked,
+		ref: a, target: p.node, bytes: int32(t.spec.AckBytes), seq: pk.Seq, class: t.answerClass(), path: pk.Path, marked: pk.Marked,
 	})
 }
 

@@ -35,6 +35,9 @@ type Config struct {
 	// RoundTrip is the unloaded round trip of a full packet to a node and of its
 	// acknowledgement. Needed with Transport.Law.
 	RoundTrip func(node int) sim.Time
+	// LawModule returns the module in place of Transport.Law, or of Transport.Way;
+	// nil: none. Needed with Transport.Law.
+	LawModule func(way bool) (*LawModule, error)
 	Faulty    bool // the network loses, damages, doubles or delays packets
 
 	// Log receives the lines that handlers log; nil: they are dropped.
@@ -215,6 +218,9 @@ func (n *NIC) Stats() Stats {
 	}
 	if n.reliable != nil {
 		s.Retransmitted, s.Duplicates = n.reliable.again, n.reliable.twice
+		if l := n.reliable.laws; l != nil {
+			s.HandlerCalls, s.HandlerCycles = s.HandlerCalls+l.calls, s.HandlerCycles+l.cycles
+		}
 	}
 	return s
 }

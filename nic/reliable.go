@@ -28,7 +28,8 @@ type reliable struct {
 	below  departures
 	next   arrivals
 	peers  map[int32]*peer
-	latest *peer     // of peers
+	latest *peer // of peers
+	grants grants
 	laws   *flowLaws // nil: the window is constant
 	// messages that have failed before transmit has sent all their packets: how
 	// many packets are not acknowledged; 0: all packets that are still to come
@@ -89,6 +90,7 @@ type peer struct {
 	partial []uint64       // messages that transmit has sent in part
 	timer   sim.Timer      // the oldest packet may be lost
 	flow    *flow          // with a rate law
+	asks    asks           // what it asks for, with a law whose receivers grant
 	silent  bool           // packets to it were given up, and nothing has come from it since
 
 	missing uint64              // the first number from it that has not arrived
@@ -100,6 +102,7 @@ const (
 	kindTimeout sim.Kind = kindsOfReliable + iota // *peer
 	kindPace                                      // *peer: its next packet may begin
 	kindLaw                                       // *peer: its rate law's timer
+	kindGrant                                     // the next grant may leave
 )
 
 // connectReliable puts the transport between transmit, link and receive.
@@ -108,7 +111,7 @@ func connectReliable(n *NIC, cfg *Config) optionalStage {
 		return nil
 	}
 	r := &reliable{env: &n.env, spec: cfg.Transport, below: &n.link, next: n.link.next, peers: map[int32]*peer{}, failed: map[uint64]int{}}
-	r.laws = newFlowLaws(cfg)
+	r.laws, r.grants.t = newFlowLaws(&n.env, cfg), r
 	n.reliable = r
 	n.link.transport = r
 	t := &n.transmit
@@ -131,6 +134,8 @@ func (t *reliable) handle(e *sim.Event) {
 		p := e.P.(*peer)
 		t.react(p, spin.FlowTimer, 0, 0, false, 0)
 		t.pump(p)
+	case kindGrant:
+		t.grants.next()
 	default:
 		unknown("reliable", e)
 	}
@@ -409,6 +414,10 @@ func (t *reliable) arrived(pk fabric.Packet) {
 	case *acknowledgement:
 		t.account.again += int64(pk.Bytes)
 		t.acknowledged(p, pk.Seq)
+		return
+	case *notice:
+		t.account.again += int64(pk.Bytes)
+		t.permitted(p, pk.Seq)
 		return
 	case *response:
 		t.account.again += int64(pk.Bytes)

@@ -46,6 +46,16 @@ type TransportSpec struct {
 	Way string `yaml:"way,omitempty"`
 	// Paths is how many paths Way chooses from, 1 to 512.
 	Paths int `yaml:"paths,omitempty"`
+	// LawCycles bounds the cycles of a module for one event, 1 to 10^9: what a
+	// pipeline at the rate of the link could spend. Needed for modules in the slots
+	// transport.law and transport.way.
+	LawCycles int64 `yaml:"law_cycles,omitempty"`
+	// GrantBytes is how many bytes a receiver grants at once, with a law whose
+	// receivers grant, 1 to 2^20.
+	GrantBytes int `yaml:"grant_bytes,omitempty" unit:"B"`
+	// GrantShare is the share of its link's rate that a receiver grants, above 0, at
+	// most 1.
+	GrantShare float64 `yaml:"grant_share,omitempty"`
 	// Numbers are parameters of Law and Way in place of their defaults, by their
 	// names.
 	Numbers map[string]uint64 `yaml:"numbers,omitempty"`
@@ -56,6 +66,12 @@ const (
 	Lossless = "none"
 	Reliable = "reliable"
 )
+
+// maxLawCycles bounds LawCycles.
+const maxLawCycles = 1_000_000_000
+
+// maxGrant bounds GrantBytes.
+const maxGrant = 1 << 20
 
 // maxWindow bounds the packets and retries of a transport.
 const maxWindow = 1 << 16
@@ -82,6 +98,18 @@ func (s *TransportSpec) Validate(mtu int32) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Numbers)) {
 		wrong.Add("numbers."+name, s.number(name))
 	}
+	grants := 0
+	if l := laws.Find(laws.Rates, s.Law); l != nil && l.Grants {
+		grants = 1
+		if s.GrantShare == 0 {
+			wrong.Add("grant_share", fmt.Errorf("0, receivers of law %s grant a share above it", s.Law))
+		}
+	}
+	if !(s.GrantShare >= 0 && s.GrantShare <= 1) {
+		wrong.Add("grant_share", fmt.Errorf("%v, expected 0 to 1", s.GrantShare))
+	}
+	fields.Between(&wrong, "grant_bytes", s.GrantBytes, grants, maxGrant)
+	fields.Between(&wrong, "law_cycles", s.LawCycles, 0, maxLawCycles)
 	if s.Law == "" && (s.Way != "" || s.FirstWindow != 0) {
 		wrong.Add("way", errors.New("way and first_window belong to a rate law: want law"))
 	}

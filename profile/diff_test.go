@@ -54,22 +54,25 @@ func TestDifferencesAreOverrides(t *testing.T) {
 		{"fabric.kind=crossbar"},
 		{"fabric.kind=torus", "fabric.dims=[4, 2]"},
 		{"fabric.dims=[3]", "fabric.kind=torus"},
-		{"fabric.kind=exanest", "fabric.dims=[2, 1, 3]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: zyx, ties: up, channels: 2, z_links: 1}"},
+		{"fabric.kind=exanest", "fabric.dims=[2, 1, 3]", "fabric.exanest={link_rate: 10Gb/s, router: 3us, order: zyx, ties: up, channels: 2, z_links: 1}"},
 		{"fabric.kind=file", "fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}"},
 	}
-	names, buffers := append(Names(), "../docs/profiles/spin-int-smmu.yaml"), map[string]bool{}
+	names, buffers, ports := append(Names(), "../docs/profiles/spin-int-smmu.yaml"), map[string]bool{}, map[string]bool{}
 	for _, name := range names {
 		p, err := Load(name)
 		require.NoError(t, err)
-		buffers[name] = len(p.Fabric.Buffer) > 0
+		buffers[name], ports[name] = len(p.Fabric.Buffer) > 0, p.Fabric.AnswersFirst
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
 			name, set := rapid.SampledFrom(names).Draw(t, label), rapid.SliceOfDistinct(rapid.SampledFrom(settings), rapid.ID).Draw(t, label)
 			// not allowed for networks without contention
 			set = slices.DeleteFunc(set, func(o string) bool {
-				if buffers[name] {
+				switch {
+				case buffers[name]:
 					return o == "fabric.no_contention=true"
+				case ports[name]:
+					return o == "fabric.no_contention=true" || strings.HasPrefix(o, "fabric.buffer")
 				}
 				return strings.HasPrefix(o, "fabric.buffer") && (strings.HasSuffix(name, "-sc17") || slices.Contains(set, "fabric.no_contention=true"))
 			})

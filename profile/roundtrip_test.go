@@ -17,7 +17,7 @@ import (
 
 // words are the possible texts of fields, and some that are hard to write.
 var words = []string{
-	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", "nscc", "dctcp", "spray", "recycle", fabric.FatTree, fabric.Crossbar, fabric.ByFlow, "zyx", "up",
+	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", "nscc", "dctcp", "arriving", "either", "spray", "recycle", fabric.FatTree, fabric.Crossbar, fabric.ByFlow, "zyx", "up",
 	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "own", "message", "page", "once", "process", "read-write", "cache", "memory", "cached", "ordered", "together", "mailbox", "sum", "acknowledged", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
 }
 

@@ -1,6 +1,10 @@
 package profile
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/spinsim/spinsim/fabric"
+)
 
 // reshape removes fields that describe a network of another kind than the
 // present fabric.kind. It is called when a file or overrides set the kind.
@@ -9,6 +13,10 @@ import "strings"
 func (p *Profile) reshape(said func(path string) bool) {
 	if said("fabric.kind") {
 		p.Fabric.Reshape(func(field string) bool { return said("fabric." + field) })
+	}
+	// Where packets have one way, nobody chooses.
+	if t := &p.Transport; p.Fabric.Paths != fabric.ByPacket && (said("fabric.kind") || said("fabric.paths")) && !said("transport.way") && !said("transport.paths") {
+		t.Way, t.Paths = "", 0
 	}
 }
 

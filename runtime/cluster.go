@@ -116,6 +116,7 @@ type Cluster struct {
 	used    used.Set // guarded by mu: what no node has noted
 	tell    func(s used.Set)
 	slots   map[string]Module
+	laws    [2]hpu.Func // modules of the transport: a rate law, a path choice
 	log     func(rank int, at sim.Time, program, line string)
 	watch   func(s *nic.HandlerStep)
 }
@@ -209,6 +210,9 @@ func (cfg *Config) Domains() int {
 // build makes the nodes and connects them.
 func (c *Cluster) build(cfg *Config) error {
 	p := c.profile
+	if err := c.loadLaws(); err != nil {
+		return err
+	}
 	faulty := fabric.HasFaults(c.fabric)
 	if faulty && p.Transport.Kind == nic.Lossless {
 		for i := range c.domains {
@@ -237,6 +241,7 @@ func (c *Cluster) build(cfg *Config) error {
 			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
 			Ordered:   int(max(p.Limits.MaxWAWOrderedSize, p.Limits.MaxWAROrderedSize)),
 			RoundTrip: func(to int) sim.Time { return c.roundTrip(i, to) },
+			LawModule: n.lawModule,
 			Log:       cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
 		})
 		n.nic.Connect(c.fabric.Attach(i, n.id))

@@ -64,7 +64,7 @@ func documentedRecords(t *testing.T) map[string]record {
 		}
 		records[m[1]] = r
 	}
-	require.Len(t, records, 4)
+	require.Len(t, records, 5)
 	return records
 }
 
@@ -78,6 +78,7 @@ func TestRecordsMatchDocument(t *testing.T) {
 		"Payload":    reflect.TypeFor[spin.Payload](),
 		"Completion": reflect.TypeFor[spin.Completion](),
 		"Operation":  reflect.TypeFor[spin.Op](),
+		"Flow":       reflect.TypeFor[spin.Flow](),
 	}
 	for name, want := range documentedRecords(t) {
 		got := record{size: int(types[name].Size())}
@@ -97,6 +98,7 @@ func TestRecordsMatchDocument(t *testing.T) {
 func TestHeaderRecordsMatchDocument(t *testing.T) {
 	types := map[string]string{
 		"Header": "ptl_header_t", "Payload": "ptl_payload_t", "Completion": "ptl_completion_t", "Operation": "ptl_op_t",
+		"Flow": "ptl_flow_t",
 	}
 	text := string(spin.CHeader)
 	for name, want := range documentedRecords(t) {

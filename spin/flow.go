@@ -13,10 +13,8 @@ const (
 	FlowTrimmed                  // a switch had no room for the payload of a packet
 	FlowLost                     // a packet was not acknowledged in time
 	FlowTimer                    // Timer has come
+	FlowGranted                  // the receiver permits Bytes more
 )
-
-// FlowWords is how many words of state a flow has for each of its modules.
-const FlowWords = 64
 
 // Flow is the packets from one node to another as a rate law and a path choice
 // see them (docs/abi.md, Flow record). A transport fills it in and calls the
@@ -40,5 +38,4 @@ type Flow struct {
 	Pause    uint64 // result: least time between the beginnings of full packets
 	Timer    uint64 // result: when FlowTimer comes, while packets wait or are in flight; 0: never
 	Path     uint64 // acknowledged or trimmed: of the packet. Result of FlowSends
-	State    [FlowWords]uint64
 }

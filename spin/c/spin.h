@@ -188,6 +188,45 @@ _Static_assert(offsetof(ptl_payload_t, match_bits) == 40, "ptl_payload_t.match_b
 _Static_assert(offsetof(ptl_payload_t, host_offset) == 48, "ptl_payload_t.host_offset");
 _Static_assert(offsetof(ptl_payload_t, mlength) == 56, "ptl_payload_t.mlength");
 
+/* The packets to a node, for a rate law or a path choice. */
+typedef struct {
+	uint32_t event;
+	uint32_t marked;
+	uint64_t now;
+	uint64_t rtt;
+	uint64_t bytes;
+	uint64_t in_flight;
+	uint64_t base;
+	uint64_t mtu;
+	uint64_t mtu_time;
+	uint64_t payload;
+	uint32_t trims;
+	uint32_t paths;
+	uint64_t seed;
+	uint64_t window;
+	uint64_t pause;
+	uint64_t timer;
+	uint64_t path;
+} ptl_flow_t;
+_Static_assert(sizeof(ptl_flow_t) == 120, "ptl_flow_t");
+_Static_assert(offsetof(ptl_flow_t, event) == 0, "ptl_flow_t.event");
+_Static_assert(offsetof(ptl_flow_t, marked) == 4, "ptl_flow_t.marked");
+_Static_assert(offsetof(ptl_flow_t, now) == 8, "ptl_flow_t.now");
+_Static_assert(offsetof(ptl_flow_t, rtt) == 16, "ptl_flow_t.rtt");
+_Static_assert(offsetof(ptl_flow_t, bytes) == 24, "ptl_flow_t.bytes");
+_Static_assert(offsetof(ptl_flow_t, in_flight) == 32, "ptl_flow_t.in_flight");
+_Static_assert(offsetof(ptl_flow_t, base) == 40, "ptl_flow_t.base");
+_Static_assert(offsetof(ptl_flow_t, mtu) == 48, "ptl_flow_t.mtu");
+_Static_assert(offsetof(ptl_flow_t, mtu_time) == 56, "ptl_flow_t.mtu_time");
+_Static_assert(offsetof(ptl_flow_t, payload) == 64, "ptl_flow_t.payload");
+_Static_assert(offsetof(ptl_flow_t, trims) == 72, "ptl_flow_t.trims");
+_Static_assert(offsetof(ptl_flow_t, paths) == 76, "ptl_flow_t.paths");
+_Static_assert(offsetof(ptl_flow_t, seed) == 80, "ptl_flow_t.seed");
+_Static_assert(offsetof(ptl_flow_t, window) == 88, "ptl_flow_t.window");
+_Static_assert(offsetof(ptl_flow_t, pause) == 96, "ptl_flow_t.pause");
+_Static_assert(offsetof(ptl_flow_t, timer) == 104, "ptl_flow_t.timer");
+_Static_assert(offsetof(ptl_flow_t, path) == 112, "ptl_flow_t.path");
+
 /* What a completion handler is given: the end of a message. */
 typedef struct {
 	uint64_t dropped_bytes;

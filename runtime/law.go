@@ -1,0 +1,76 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/laws"
+	"github.com/spinsim/spinsim/nic"
+)
+
+// The slots of a transport's modules (Config.Slots).
+const (
+	SlotLaw = "transport.law" // in place of transport.law
+	SlotWay = "transport.way" // in place of transport.way
+)
+
+// loadLaws loads the modules of the transport's slots.
+func (c *Cluster) loadLaws() error {
+	t := &c.profile.Transport
+	for i, slot := range []string{SlotLaw, SlotWay} {
+		place := []string{t.Law, t.Way}[i]
+		m, err := c.LoadSlot(slot, "")
+		if m == nil || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		law, err := m.Export(laws.Export)
+		switch {
+		case err != nil:
+		case place == "":
+			err = fmt.Errorf("%s is not set: the module takes the place of one of spinsim's", slot)
+		case t.LawCycles == 0:
+			err = errors.New("transport.law_cycles is not set: how many cycles may it take for an event?")
+		case law.MaySuspend():
+			err = fmt.Errorf("%s may wait, and a pipeline does not", laws.Export)
+		}
+		if err != nil {
+			return fmt.Errorf("module %s in slot %s: %w", m.Name(), slot, err)
+		}
+		c.laws[i] = law
+	}
+	return nil
+}
+
+// lawModule makes the module of a slot of the transport for a node; nil: the
+// slot has none.
+func (n *Node) lawModule(way bool) (*nic.LawModule, error) {
+	law := n.cluster.laws[0]
+	if way {
+		law = n.cluster.laws[1]
+	}
+	if !law.Valid() {
+		return nil, nil //nolint:nilnil // the law of package laws runs
+	}
+	code, err := n.compile(law.Module(), nic.LawMemory)
+	if err != nil {
+		return nil, err
+	}
+	program, err := code.Instantiate(fmt.Sprintf("rank %d", n.rank), pipeline{})
+	if err != nil {
+		return nil, err
+	}
+	return &nic.LawModule{Program: program, Law: law}, nil
+}
+
+// pipeline is the device of a transport's modules: they have no memory but their
+// own, and nobody to ask.
+type pipeline struct{}
+
+// Act implements hpu.Device.
+func (pipeline) Act(*hpu.Context, *hpu.Action) (result int64, blocked bool) {
+	return hpu.NotSupported, false
+}
