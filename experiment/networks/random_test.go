@@ -1,0 +1,134 @@
+package networks
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/fabric"
+	"github.com/spinsim/spinsim/laws"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// A campaign is resumable: network i is drawn from the seed and i alone.
+var (
+	campaignSeed = flag.Uint64("networks.seed", 1, "seed of the random networks")
+	campaignFrom = flag.Int("networks.from", 0, "first random network")
+	campaignRuns = flag.Int("networks.runs", 150, "how many random networks")
+)
+
+// drawn is a network, its law and its load.
+type drawn struct {
+	profile *profile.Profile
+	nodes   int
+	flows   []flow
+	size    int
+	cores   int
+}
+
+func (d *drawn) String() string {
+	return fmt.Sprintf("%d nodes, %d cores, %v of %d B, %+v, %+v", d.nodes, d.cores, d.flows, d.size, d.profile.Fabric, d.profile.Transport)
+}
+
+func drawNetwork(r *rand.Rand) (*drawn, error) {
+	p, err := profile.Load("uec")
+	if err != nil {
+		return nil, err
+	}
+	d := &drawn{profile: p, nodes: 2 + r.IntN(30), cores: 1 + r.IntN(3)}
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	f := &p.Fabric
+	f.MTU = 256 << r.IntN(4)
+	f.InjectBuffer = int64(f.MTU+f.Header) * r.Int64N(2)
+	f.StoreAndForward = r.IntN(2) == 0
+	f.Rate = sim.NewRate(sim.Time(10+r.IntN(300)), 1)
+	f.Kind, f.LeafNodes, f.Spines, f.Paths = pick(fabric.LeafSpine, fabric.FatTree, fabric.Crossbar), 0, 0, ""
+	switch f.Kind {
+	case fabric.LeafSpine:
+		f.LeafNodes, f.Spines = 1+r.IntN(8), 1+r.IntN(8)
+	case fabric.FatTree:
+		f.Radix = 4 + 2*r.IntN(4)
+	}
+	if f.Kind != fabric.Crossbar {
+		f.Paths = pick(fabric.ByDestination, fabric.ByFlow, fabric.ByPacket)
+	}
+	f.Queue = int64(f.MTU+f.Header) * (1 + r.Int64N(40))
+	f.Trim = pick("", fabric.TrimArriving, fabric.TrimEither)
+	f.MarkFrom = r.Int64N(f.Queue / 2)
+	f.MarkTo = f.Queue/2 + r.Int64N(f.Queue)
+	t := &p.Transport
+	if t.Way, t.Paths = "", 0; f.Paths == fabric.ByPacket {
+		t.Way, t.Paths = laws.Ways[r.IntN(len(laws.Ways))].Name, 1<<r.IntN(9)
+	}
+	t.Law, t.FirstWindow, t.Window, t.Retries = laws.Rates[r.IntN(len(laws.Rates))].Name, r.IntN(100), 1+r.IntN(200), 1<<16
+	t.GrantBytes, t.GrantShare = 1+r.IntN(1<<16), 0.5+r.Float64()/2
+	t.Timeout = sim.Time(30+r.IntN(200)) * sim.Microsecond
+	if r.IntN(2) == 0 {
+		f.Faults = fabric.FaultSpec{
+			Loss: r.Float64() / 20, Corrupt: r.Float64() / 20, Duplicate: r.Float64() / 20, Delay: r.Float64() / 20,
+			MaxDelay: sim.Time(1+r.IntN(100)) * sim.Microsecond,
+		}
+	}
+	d.size = 1 + r.IntN(1<<(4+r.IntN(13)))
+	for range 1 + r.IntN(12) {
+		d.flows = append(d.flows, flow{r.IntN(d.nodes), r.IntN(d.nodes)})
+	}
+	return d, p.Validate()
+}
+
+// play brings messages of one size, and returns when each has ended. An error is
+// a lost byte, a hang, or unequal books.
+func play(p *profile.Profile, nodes, cores int, list []flow, starts []sim.Time, size int) ([]sim.Time, error) {
+	ends := make([]sim.Time, len(list))
+	into := map[int][]int{}
+	for i, f := range list {
+		into[f.to] = append(into[f.to], i)
+	}
+	cfg := runtime.Config{Profile: p, Nodes: nodes, Seed: 1, Cores: cores, Stop: func() error { return nil }}
+	_, err := experiment.Simulate(context.Background(), cfg, func(c *runtime.Cluster) error {
+		for to := range nodes {
+			if of := into[to]; of != nil {
+				if err := c.Spawn(to, "receiver", func(p *runtime.Proc) error { return receive(p, of, size) }); err != nil {
+					return err
+				}
+			}
+		}
+		for i, f := range list {
+			if err := c.Spawn(f.from, fmt.Sprint("sender", i), func(p *runtime.Proc) (err error) {
+				if starts != nil {
+					p.SleepUntil(starts[i])
+				}
+				ends[i], err = send(p, i, f.to, size)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func() error { return nil })
+	return ends, err
+}
+
+// On random networks with random laws, loads and faults every byte of every
+// message arrives once, no run hangs, and several cores take the times of one.
+func TestRandomNetworks(t *testing.T) {
+	for i := range *campaignRuns {
+		i += *campaignFrom
+		d, err := drawNetwork(rand.New(rand.NewPCG(*campaignSeed, uint64(i))))
+		require.NoError(t, err, "network %d", i)
+		ends, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size)
+		require.NoError(t, err, "-networks.seed=%d -networks.from=%d -networks.runs=1: %v", *campaignSeed, i, d)
+		if d.cores > 1 {
+			again, err := play(d.profile, d.nodes, d.cores, d.flows, nil, d.size)
+			require.NoError(t, err, "network %d on %d cores: %v", i, d.cores, d)
+			require.Equal(t, ends, again, "network %d: %v", i, d)
+		}
+	}
+}
