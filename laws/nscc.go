@@ -21,6 +21,9 @@ var nscc = &Law{
 	Handle: NSCC,
 }
 
+// NSCCNumbers writes NSCC's numbers into a state, for its module.
+func NSCCNumbers(s *State) { nscc.Init(s, nil) }
+
 // Words of NSCC's state: its numbers first.
 const (
 	nsccTarget = iota

@@ -10,6 +10,9 @@ var recycle = &Law{
 	Handle:  Recycle,
 }
 
+// RecycleNumbers writes Recycle's numbers into a state, for its module.
+func RecycleNumbers(s *State) { recycle.Init(s, nil) }
+
 // A path choice has these words of state first.
 const (
 	wayMark = iota // Recycle: see its numbers

@@ -112,10 +112,8 @@ func (t *reliable) begin(p *peer) {
 	f.pace.Init(t.engine, t.id, kindPace, p)
 	f.timer.Init(t.engine, t.id, kindLaw, p)
 	p.flow = f
-	t.laws.rate.Init(&f.rateState, t.spec.Numbers)
 	t.laws.handleRate(&f.rate, &f.rateState)
-	if way := t.laws.way; way != nil {
-		way.Init(&f.wayState, t.spec.Numbers)
+	if t.laws.handleWay != nil {
 		t.laws.handleWay(&f.way, &f.wayState)
 	}
 }

@@ -28,7 +28,12 @@ const flowBytes = 120
 // package laws.
 func (s *flowLaws) lawOf(l *laws.Law, m *LawModule) func(f *spin.Flow, s *laws.State) {
 	if m == nil {
-		return l.Handle
+		return func(f *spin.Flow, state *laws.State) {
+			if f.Event == spin.FlowBegins {
+				l.Init(state, s.spec.Numbers)
+			}
+			l.Handle(f, state)
+		}
 	}
 	addr, _ := m.Program.HPUMemory()
 	return func(f *spin.Flow, state *laws.State) {

@@ -32,6 +32,8 @@ func (c *Cluster) loadLaws() error {
 		case err != nil:
 		case place == "":
 			err = fmt.Errorf("%s is not set: the module takes the place of one of spinsim's", slot)
+		case t.Numbers != nil:
+			err = errors.New("transport.numbers is set: a module has numbers of its own")
 		case t.LawCycles == 0:
 			err = errors.New("transport.law_cycles is not set: how many cycles may it take for an event?")
 		case law.MaySuspend():

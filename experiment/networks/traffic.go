@@ -49,6 +49,7 @@ for its bytes, and one round trip: no congestion control is faster.`,
 	Points:      points,
 	Run:         run,
 	Independent: true,
+	Followed:    "last",
 	Memory: func(p *experiment.Point) int64 {
 		return p.Footprint(p.Int("nodes")) + int64(len(flows(p)))*int64(p.Int("size"))
 	},
@@ -150,7 +151,9 @@ func run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
 		}
 		for i, f := range list {
 			if err := c.Spawn(f.from, "sender", func(s *runtime.Proc) (err error) {
-				ends[i], err = send(s, i, f.to, size)
+				if ends[i], err = send(s, i, f.to, size); err == nil {
+					p.LastOperation(s, 0)
+				}
 				return err
 			}); err != nil {
 				return err

@@ -12,6 +12,9 @@ import (
 //
 //go:wasmexport law
 func law(f *spin.Flow, s *laws.State) spin.Code {
+	if f.Event == spin.FlowBegins {
+		laws.NSCCNumbers(s)
+	}
 	laws.NSCC(f, s)
 	return spin.Success
 }

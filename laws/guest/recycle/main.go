@@ -12,6 +12,9 @@ import (
 //
 //go:wasmexport law
 func law(f *spin.Flow, s *laws.State) spin.Code {
+	if f.Event == spin.FlowBegins {
+		laws.RecycleNumbers(s)
+	}
 	laws.Recycle(f, s)
 	return spin.Success
 }
