@@ -11,7 +11,8 @@ import (
 var ErrWideTag = fmt.Errorf("the binary form holds tags up to %d, the text has 64 bits", Any-1)
 
 // WriteBinary writes a schedule in binary form, with the same bytes as the
-// format's own converter. It is an error if a tag has more bits than the form.
+// format's own converter, and collectives behind them. It is an error if a tag
+// has more bits than the form.
 func WriteBinary(w io.Writer, s *Schedule) error {
 	if r, wide := s.WideTag(); wide {
 		return fmt.Errorf("goal: %v: %w", r, ErrWideTag)
@@ -35,6 +36,11 @@ func WriteBinary(w io.Writer, s *Schedule) error {
 	}
 	for _, v := range s.All() {
 		if err := v.writeBinary(out, b); err != nil {
+			return err
+		}
+	}
+	if len(s.colls) > 0 {
+		if err := s.writeCollectives(out); err != nil {
 			return err
 		}
 	}

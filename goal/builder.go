@@ -31,6 +31,7 @@ type Builder struct {
 	edges   []edge
 	counts  []uint32
 	sorted  []uint32
+	naming  naming
 	maxPeer uint32
 	err     error
 	count   *counter // not nil: only count operations
@@ -213,6 +214,7 @@ func (b *Builder) endRank() {
 		return
 	}
 	b.open = false
+	b.s.coll = 0
 	if len(b.edges) == 0 {
 		return
 	}
@@ -261,6 +263,11 @@ func (b *Builder) link(at span, ends, deps, lists []uint32) {
 // added to their lines.
 func (b *Builder) take(from *Builder, lines int) {
 	from.endRank()
+	to := make([]uint32, len(from.s.colls))
+	for i := range from.s.colls {
+		to[i], _ = b.declare(&from.s.colls[i], from.naming.from[i])
+	}
+	from.s.renumber(to)
 	first := b.s.take(&from.s.store, uint32(lines))
 	for _, at := range from.s.ranks {
 		b.s.ranks = append(double(b.s.ranks, 1), span{first + at.first, at.n})
@@ -303,6 +310,7 @@ func (b *Builder) Schedule() (*Schedule, error) {
 	if err := b.sortRanks(); err != nil {
 		return nil, err
 	}
+	b.s.sortCollectives()
 	if n := uint32(len(b.s.ranks)); b.maxPeer >= n {
 		for r, v := range b.s.All() {
 			for i := range v.Len() {
@@ -312,7 +320,7 @@ func (b *Builder) Schedule() (*Schedule, error) {
 			}
 		}
 	}
-	return &b.s, nil
+	return &b.s, b.s.checkRoots()
 }
 
 func (b *Builder) sortRanks() error {

@@ -45,7 +45,8 @@ func Strided(jobs []*Schedule) [][]int {
 // Jobs may share a node. Each has its own processors there, in the order of the
 // jobs, and they share its network interfaces. Labels then begin with j and the
 // number of the job, from 1, and the tags of each job come behind those of the
-// jobs before: so nothing of one job matches another's.
+// jobs before: so nothing of one job matches another's. Names of collectives of
+// several jobs begin in the same way, on any nodes.
 func Merge(jobs []*Schedule, places [][]int) (*Schedule, error) {
 	m := merger{jobs: jobs, places: places, b: NewBuilder(), shift: make([]uint64, len(jobs))}
 	if err := m.place(); err != nil {
@@ -56,6 +57,19 @@ func Merge(jobs []*Schedule, places [][]int) (*Schedule, error) {
 	}
 	for _, s := range jobs {
 		m.b.s.names = m.b.s.names || s.Named()
+	}
+	for j, s := range jobs {
+		colls := make([]Collective, len(s.colls))
+		for i, c := range s.colls {
+			if len(jobs) > 1 {
+				c.Name = "j" + strconv.Itoa(j+1) + "_" + c.Name
+			}
+			if c.Kind.Rooted() {
+				c.Root = places[j][c.Root]
+			}
+			colls[i] = c
+		}
+		m.colls = append(m.colls, colls)
 	}
 	for node, residents := range m.nodes {
 		m.b.Rank(node)
@@ -81,6 +95,7 @@ type merger struct {
 	places [][]int
 	b      *Builder
 	nodes  [][]resident
+	colls  [][]Collective
 	shift  []uint64 // what is added to the tags of each job
 }
 
@@ -162,6 +177,9 @@ func (m *merger) add(at resident, v Rank, first, cpus int, shared bool) (used in
 			if op.Tag != AnyTag {
 				op.Tag += m.shift[at.job]
 			}
+		}
+		if m.b.End(); v.Collective(i) >= 0 {
+			m.b.Begin(m.colls[at.job][v.Collective(i)])
 		}
 		m.b.Add(op)
 		if m.b.err != nil {

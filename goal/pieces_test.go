@@ -55,7 +55,7 @@ func spoiled(rng *rand.Rand, text []byte) []byte {
 	text = bytes.Clone(text)
 	lines := strings.Count(string(text), "\n")
 	parts := []string{
-		"/* ", "*/", "\nrank 0 {\n", "rank 1 {", "}", "\n", " ", "// ", "rank: calc 1\n", "\nrank requires rank\n", "\nrank 7\n{\n", "\x00", "99999999999", "-1", "/*\nrank 1 {\n*/",
+		"/* ", "*/", "\nrank 0 {\n", "rank 1 {", "}", "\n", " ", "// ", "rank: calc 1\n", "\nrank requires rank\n", "\nrank 7\n{\n", "\x00", "99999999999", "-1", "/*\nrank 1 {\n*/", "\n//coll c1 barrier 7b\n", "\n//coll c1 allreduce 9b\n", "//coll end\n",
 	}
 	for range rng.IntN(3) {
 		at := rng.IntN(len(text))

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,7 @@ func randomSchedule(t testing.TB, rng *rand.Rand, tame bool) *Schedule {
 			rng.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
 		}
 		for _, op := range ops {
+			g.collective(b)
 			b.Add(op)
 		}
 		g.dependencies(b, len(ops))
@@ -55,6 +57,17 @@ func randomSchedule(t testing.TB, rng *rand.Rand, tame bool) *Schedule {
 	s, err := b.Schedule()
 	require.NoError(t, err)
 	return s
+}
+
+// collective sometimes begins or ends operations of one of a few collectives.
+func (g *randomizer) collective(b *Builder) {
+	switch g.IntN(8) {
+	case 0:
+		b.End()
+	case 1:
+		kind := g.IntN(len(CollectiveKinds()))
+		b.Begin(Collective{Name: "c" + strconv.Itoa(kind), Kind: CollectiveKinds()[kind], Bytes: uint64(kind)})
+	}
 }
 
 func (g *randomizer) lane(op Op) Op {

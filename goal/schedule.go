@@ -70,6 +70,7 @@ type Schedule struct {
 	maxCPU uint8
 	maxNIC uint8
 	names  bool // labels and lines were kept
+	colls  []Collective
 }
 
 // Ranks returns the number of ranks.

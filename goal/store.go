@@ -46,6 +46,7 @@ type segment struct {
 	tags  []uint32
 	high  []uint32 // the upper halves of tags; nil: 0, but ones for AnyTag
 	units []unit
+	colls []uint32 // numbers of collectives, from 1
 	wide  []uint64
 	many  map[uint32]uint32 // place in ops to number of releases
 	// per operation: a number for each operation that it releases (see edges)
@@ -74,6 +75,7 @@ type store struct {
 	// the largest size of a message and of a computation
 	bytes, calc uint64
 	links       uint64   // dependencies
+	coll        uint32   // of the operations that are added
 	room        int      // operations for which the first segment has room
 	like        *segment // what the first one will be like; nil: not known
 }
@@ -176,6 +178,9 @@ func (s *store) add(rank uint32, op *Op) uint32 {
 	}
 	if u := (unit{op.CPU, op.NIC}); c.units != nil || u != (unit{}) {
 		c.units = column(c.units, u, c)
+	}
+	if c.colls != nil || s.coll != 0 {
+		c.colls = column(c.colls, s.coll, c)
 	}
 	s.cpu = max(s.cpu, op.CPU)
 	if op.Kind == Calc {

@@ -101,6 +101,7 @@ type textReader struct {
 	b       *Builder // the ranks of the pieces before the last one
 	last    *parser  // of the last piece
 	checked int      // ranks of last that b has claimed
+	named   int      // its collectives that b has
 
 	spare [][]byte  // blocks
 	idle  []*parser // without a piece
@@ -205,18 +206,33 @@ func (r *textReader) join(p *piece) error {
 		e.Line += p.base
 	}
 	r.take()
-	r.last, r.checked = p.parser, 0
+	r.last, r.checked, r.named = p.parser, 0, 0
 	return r.check()
 }
 
 // check returns the first error of the last piece.
 func (r *textReader) check() error {
+	var first *SyntaxError
+	wrong := func(line, column int, format string, args ...any) {
+		if line += r.last.base; first == nil || line < first.Line {
+			first = &SyntaxError{File: r.opt.File, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+		}
+	}
 	for _, h := range r.last.heads[r.checked:] {
 		if !r.b.claim(h.rank) {
-			return &SyntaxError{File: r.opt.File, Line: r.last.base + h.line, Column: h.column, Msg: fmt.Sprintf("rank %d is defined twice", h.rank)}
+			wrong(h.line, h.column, "rank %d is defined twice", h.rank)
 		}
 	}
 	r.checked = len(r.last.heads)
+	for own := r.last.b; r.named < len(own.s.colls); r.named++ {
+		c, at := &own.s.colls[r.named], own.naming.from[r.named]
+		if n, ok := r.b.declare(c, at); !ok {
+			wrong(at.line, at.column, "%s", changed(c, &r.b.s.colls[n-1]))
+		}
+	}
+	if first != nil {
+		return first
+	}
 	return r.last.err
 }
 

@@ -33,6 +33,7 @@ type parser struct {
 	comment int // line where an open block comment began, or 0
 	all     int // bytes up to the end of the line
 	idle    int // bytes since the last operation
+	part    int // operations of the builder when the current collective began
 
 	b      *Builder
 	heads  []head // of the ranks
@@ -70,6 +71,9 @@ func (t *parser) parseLine() error {
 	before := t.b.s.ops + len(t.b.s.ranks)
 	if t.comment != 0 {
 		t.endComment()
+	}
+	if err := t.mark(); err != nil {
+		return err
 	}
 	for t.space() != 0 || t.pos < len(t.text) {
 		if err := t.parseItem(); err != nil {
@@ -232,7 +236,7 @@ func (t *parser) parseItem() (err error) {
 		if t.text[t.pos] == '}' {
 			t.pos++
 			t.state = wantRank
-			return nil
+			return t.endCollective()
 		}
 		return t.statement()
 	}

@@ -9,7 +9,8 @@ import (
 // WriteText writes a schedule in text form. Operations keep the labels of the
 // text that they were read from. An operation that has a dependency but no
 // label is called l and its number, from 1, with enough underscores to make it
-// unique.
+// unique. Lines before their first operation and behind their last one name
+// collectives.
 func WriteText(w io.Writer, s *Schedule) error {
 	t := textWriter{out: bufio.NewWriterSize(w, 1<<16), s: s}
 	t.buf = append(t.buf, "num_ranks "...)
@@ -41,7 +42,12 @@ func (t *textWriter) rank(r int, v Rank) error {
 	t.buf = append(t.buf, "\nrank "...)
 	t.buf = strconv.AppendInt(t.buf, int64(r), 10)
 	t.buf = append(t.buf, " {\n"...)
+	part := -1
 	for i := range v.Len() {
+		if now := v.Collective(i); now != part {
+			part = now
+			t.mark(part)
+		}
 		if v.Label(i) != "" || v.Deps(i) > 0 || len(v.s.edges(v.id(i)).list) > 0 {
 			t.label(v, i)
 			t.buf = append(t.buf, ": "...)
@@ -50,6 +56,9 @@ func (t *textWriter) rank(r int, v Rank) error {
 		if err := t.flush(); err != nil {
 			return err
 		}
+	}
+	if part >= 0 {
+		t.mark(-1)
 	}
 	for y := range v.Len() {
 		for x := range v.AfterDone(y) {
@@ -64,6 +73,18 @@ func (t *textWriter) rank(r int, v Rank) error {
 	}
 	t.buf = append(t.buf, "}\n"...)
 	return t.flush()
+}
+
+// mark writes the line before operations of a collective; -1: of none.
+func (t *textWriter) mark(collective int) {
+	t.buf = append(t.buf, markWord...)
+	t.buf = append(t.buf, ' ')
+	if collective < 0 {
+		t.buf = append(t.buf, endName...)
+	} else {
+		t.buf = append(t.buf, t.s.colls[collective].String()...)
+	}
+	t.buf = append(t.buf, '\n')
 }
 
 func (t *textWriter) flush() error {

@@ -77,7 +77,9 @@ func (im *Importer) collective(npu int, n *node) (int, error) {
 	if im.system.Known && !g.whole {
 		c.delay = fastDelay
 	}
+	im.b.Begin(goal.Collective{Name: fmt.Sprintf("g%d_%d", g.index, g.next), Kind: goal.CollectiveKind(kind.String()), Bytes: n.size})
 	im.busy, err = c.expand(n.size, begin)
+	im.b.End()
 	if err != nil {
 		return none, t.at(n, "%s of %d NPUs: %w", collName(n.coll), c.n, err)
 	}

@@ -16,6 +16,8 @@
 //     by local-mem-bw. These delays are computations on processors of their own.
 //   - A collective of all NPUs has the order of the ranks. One of a smaller
 //     group has the order of the group, and there the endpoint delay is 10 ns.
+//   - A collective of several NPUs has a name: gG_N, the Nth of process group G,
+//     0 being that of all NPUs.
 //   - A broadcast lasts its recorded duration.
 //
 // What differs: a SEND is done when it leaves, and neither waits for

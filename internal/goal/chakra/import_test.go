@@ -54,6 +54,24 @@ func counted(n int) (list []int) {
 	return list
 }
 
+// Each collective of several NPUs has a name, and all its messages belong to it.
+func TestCollectivesHaveNames(t *testing.T) {
+	files := each(4, traceOf(collNode(1, allReduce, 4096), collNode(2, allToAll, 64)))
+	for npu := range 2 {
+		files[npu] = traceOf(collNode(1, allReduce, 4096), with(collNode(3, allGather, 100), "pg_name", "7"), collNode(2, allToAll, 64))
+	}
+	s, _, err := importing(DefaultSystem(), map[string][]int{"7": {1, 0}}, files...)
+	require.NoError(t, err)
+	require.Equal(t, []goal.Collective{
+		{Name: "g0_1", Kind: goal.AllReduce, Bytes: 4096}, {Name: "g0_2", Kind: goal.AllToAll, Bytes: 64}, {Name: "g1_1", Kind: goal.AllGather, Bytes: 100},
+	}, s.Collectives())
+	for _, v := range s.All() {
+		for i := range v.Len() {
+			require.True(t, v.Op(i).Kind == goal.Calc || v.Collective(i) >= 0)
+		}
+	}
+}
+
 // sums returns sends and bytes of a rank.
 func sums(s *goal.Schedule, rank int) (sends, bytes int) {
 	for i := range s.Rank(rank).Len() {

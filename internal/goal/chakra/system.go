@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
 
@@ -23,7 +24,7 @@ const (
 	kinds // their number
 )
 
-var kindNames = [kinds]string{"allreduce", "allgather", "reducescatter", "alltoall"}
+var kindNames = [kinds]string{string(goal.AllReduce), string(goal.AllGather), string(goal.ReduceScatter), string(goal.AllToAll)}
 
 func (k Kind) String() string { return kindNames[k] }
 
