@@ -95,7 +95,8 @@ func modelOf(m *modelRun, name string, noise Noise) *experiment.Experiment {
 			{Name: "receiving", Unit: "ns", Kind: report.Count, Help: ofThePath + "receiving"},
 			{Name: "on_the_way", Unit: "ns", Kind: report.Count, Help: ofThePath + "messages on the way"},
 		},
-		Details: modelDetails(),
+		Details: append(modelDetails(), collectivesDetail(s, report.Count)),
+		Caveats: collectiveCaveats(),
 		View: experiment.View{
 			Value: "max", Quiet: quiet, Lines: true, Programs: "finish",
 			Summary: []string{"max", "max_rank", "p99", "half", "first", "mean"},
@@ -218,9 +219,13 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 	}
 	simulator := goal.NewSimulator(m.schedule)
 	d := &drawing{to: p.Tracer, of: m.schedule, tracks: make(map[unitKey]sim.TrackID)}
-	traced := options
+	windows := make([]goal.Window, len(m.schedule.Collectives()))
+	traced := slices.Clip(options)
 	if p.Tracer != nil {
 		traced = append(traced, goal.WithTrace(d.span))
+	}
+	if len(windows) > 0 {
+		traced = append(traced, goal.WithWindows(windows))
 	}
 	r, err := simulator.Run(params, traced...)
 	if err == nil {
@@ -230,6 +235,11 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 		return nil, err
 	}
 	values := finished(&r)
+	at := make([]window, len(windows))
+	for i, w := range windows {
+		at[i] = window{w.Start, w.End}
+	}
+	values[collectivesTable] = collectiveRows(m.schedule, at, r.MaxNS, func(ns int64) any { return ns })
 	if m.model != goal.LogGOPS {
 		return values, nil
 	}

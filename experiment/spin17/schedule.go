@@ -20,6 +20,7 @@ import (
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // Schedule runs a GOAL schedule on nodes. Its sends and receives are messages
@@ -78,7 +79,8 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 				"messages", "unexpected", "large", "copied", "copied_bytes", "host_memory", "host_cpu",
 			},
 		},
-		Caveats:   scheduleCaveats,
+		Details:   []experiment.Detail{collectivesDetail(s, report.Duration)},
+		Caveats:   both(scheduleCaveats, collectiveCaveats("matching")),
 		Operation: "the time of a rank, from the beginning of the run to the end of its last operation",
 	}
 }
@@ -184,8 +186,13 @@ func (g *scheduleRun) run(ctx context.Context, p *experiment.Point) (experiment.
 	}
 	times := slices.Sorted(slices.Values(r.Finish))
 	m := &r.Messages
+	at := make([]window, len(r.Windows))
+	for i, w := range r.Windows {
+		at[i] = window{int64(w.Start), int64(w.End)}
+	}
 	return experiment.Values{
-		"max": r.Max, "max_rank": r.MaxRank, "half": times[(len(times)-1)/2], "first": times[0], "communication_share": r.Share(),
+		collectivesTable: collectiveRows(g.schedule, at, int64(r.Max), func(t int64) any { return sim.Time(t) }),
+		"max":            r.Max, "max_rank": r.MaxRank, "half": times[(len(times)-1)/2], "first": times[0], "communication_share": r.Share(),
 		"messages": m.Received, "unexpected": m.Unexpected, "large": m.Large, "copied": m.Copied, "copied_bytes": m.CopiedBytes,
 		"resent": m.Resent, "added_buffers": m.Grown, "host_memory": r.Nodes.HostMemoryBytes, "host_cpu": r.Nodes.CPUBusy, "events": r.Events,
 	}, nil

@@ -28,8 +28,9 @@ type player struct {
 	pool     pool
 	busy     sim.Time // computing
 	finish   sim.Time
-	jitter   float64    // the share by which a computation takes longer at most
-	drawn    *rand.Rand // of it; nil: none
+	jitter   float64        // the share by which a computation takes longer at most
+	drawn    *rand.Rand     // of it; nil: none
+	windows  map[int]Window // of its parts in collectives
 }
 
 type state uint8
@@ -134,19 +135,40 @@ func (p *player) releaseAll(list iter.Seq[int]) {
 	}
 }
 
-func (p *player) starts(i int) {
+func (p *player) starts(r *mpi.Rank, i int) {
 	p.state[i] = started
+	if p.ops.Op(i).Kind != goal.Recv {
+		p.part(i, r.Now())
+	}
 	p.releaseAll(p.ops.AfterStart(i))
 }
 
-func (p *player) ends(i int) {
+// part notes that an operation began or ended.
+func (p *player) part(i int, now sim.Time) {
+	c := p.ops.Collective(i)
+	if c < 0 {
+		return
+	}
+	w, known := p.windows[c]
+	if !known {
+		w.Start = now
+		if p.windows == nil {
+			p.windows = make(map[int]Window)
+		}
+	}
+	w.End = now
+	p.windows[c] = w
+}
+
+func (p *player) ends(r *mpi.Rank, i int) {
 	p.state[i] = done
+	p.part(i, r.Now())
 	p.left--
 	p.releaseAll(p.ops.AfterDone(i))
 }
 
 func (p *player) compute(r *mpi.Rank, i int) {
-	p.starts(i)
+	p.starts(r, i)
 	r.Proc().Reads(used.Compute)
 	d := sim.Time(p.ops.Op(i).Size) * sim.Nanosecond
 	if p.drawn != nil {
@@ -154,7 +176,7 @@ func (p *player) compute(r *mpi.Rank, i int) {
 	}
 	p.busy += d
 	r.Compute(d)
-	p.ends(i)
+	p.ends(r, i)
 }
 
 func (p *player) receive(r *mpi.Rank, i int) error {
@@ -173,7 +195,7 @@ func (p *player) receive(r *mpi.Rank, i int) error {
 	}
 	q.User, p.places[i] = i, m
 	p.posted = append(p.posted, uint32(i))
-	p.starts(i)
+	p.starts(r, i)
 	return nil
 }
 
@@ -195,7 +217,7 @@ func (p *player) send(r *mpi.Rank, i int) error {
 		return err
 	}
 	q.User, p.places[i] = i, m
-	p.starts(i)
+	p.starts(r, i)
 	return nil
 }
 
@@ -214,7 +236,7 @@ func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	p.places[i].Discard()
 	p.pool.put(p.places[i])
 	r.Free(q)
-	p.ends(i)
+	p.ends(r, i)
 	return nil
 }
 

@@ -40,12 +40,35 @@ type Result struct {
 	MaxRank int
 	// Computing is the time of all computations of all ranks.
 	Computing sim.Time
+	// Windows are the times of the schedule's collectives.
+	Windows []Window
 	// Messages and Nodes are the counts of the library and of the nodes, summed
 	// over all ranks.
 	Messages mpi.Stats
 	Nodes    runtime.Stats
 	// Events is the number of events of the simulation.
 	Events uint64
+}
+
+// Window is the time of a collective: from the first of its sends and computations
+// on any rank, or the first receive that ends before, to the end of its last
+// operation.
+type Window struct{ Start, End sim.Time }
+
+// windowsOf joins what the ranks have noted.
+func windowsOf(s *goal.Schedule, players []*player) []Window {
+	list := make([]Window, len(s.Collectives()))
+	began := make([]bool, len(list))
+	for _, p := range players {
+		for c, w := range p.windows { //lint:maporder each is of another collective
+			if at := &list[c]; began[c] {
+				at.Start, at.End = min(at.Start, w.Start), max(at.End, w.End)
+			} else {
+				*at, began[c] = w, true
+			}
+		}
+	}
+	return list
 }
 
 // Share returns the share of the ranks' time, up to the finish of each, in
@@ -109,7 +132,8 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		return nil, err
 	}
 	res = &Result{
-		Ranks: s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Handled(),
+		Windows: windowsOf(s, players),
+		Ranks:   s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Handled(),
 	}
 	for rank, p := range players {
 		res.Finish = append(res.Finish, p.finish)

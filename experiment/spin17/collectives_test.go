@@ -1,0 +1,86 @@
+package spin17
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// twoCollectives are an allreduce and a broadcast of two ranks, one after the
+// other.
+const twoCollectives = `num_ranks 2
+rank 0 {
+  //coll sum allreduce 8b
+  a: send 8b to 1
+  b: recv 8b from 1
+  //coll all broadcast 64KiBb root 0
+  c: send 65536b to 1 tag 1
+  c requires b
+}
+rank 1 {
+  //coll sum allreduce 8b
+  a: send 8b to 0
+  b: recv 8b from 0
+  //coll all broadcast 64KiBb root 0
+  c: recv 65536b from 0 tag 1
+  c requires b
+}
+`
+
+func readGOAL(t *testing.T, text string) *goal.Schedule {
+	s, err := goal.ReadText(strings.NewReader(strings.ReplaceAll(text, "64KiB", "65536")), goal.ReadOptions{})
+	require.NoError(t, err)
+	return s
+}
+
+// measured runs a point of an experiment on the profile spin-int, if it has one.
+func measured(t *testing.T, e *experiment.Experiment, at experiment.Values) *experiment.Result {
+	var device *profile.Profile
+	if !e.Deviceless {
+		var err error
+		device, err = profile.Load("spin-int")
+		require.NoError(t, err)
+	}
+	p, err := e.At(device, at)
+	require.NoError(t, err)
+	r, err := e.Measure(context.Background(), p)
+	require.NoError(t, err)
+	return r
+}
+
+// Windows of collectives are within the run, one behind the other, and end with
+// it.
+func TestCollectivesOfARun(t *testing.T) {
+	s := readGOAL(t, twoCollectives)
+	for _, e := range []*experiment.Experiment{Model("x", s, Noise{}), ATLAHS("x", s, Noise{}), Schedule("x", s)} {
+		r := measured(t, e, nil)
+		rows := r.Values[collectivesTable].(experiment.Rows)
+		require.Equal(t, []any{"sum", "allreduce", int64(8), 2, int64(2), int64(16)}, rows[0][:6])
+		require.Equal(t, []any{"all", "broadcast", int64(65536), 2, int64(1), int64(65536)}, rows[1][:6])
+		begin, end, whole := inUnits(rows[0][6]), inUnits(rows[0][7]), inUnits(r.Values["max"])
+		require.Less(t, begin, end)
+		require.LessOrEqual(t, end, inUnits(rows[1][6]), e.Name)
+		require.LessOrEqual(t, inUnits(rows[1][7]), whole)
+		require.Greater(t, float64(inUnits(rows[1][7])), 0.9*float64(whole))
+		lines := e.Caveats([]*experiment.Result{r})
+		require.Len(t, lines, 1)
+		require.Contains(t, lines[0], "the longest is all")
+	}
+	plain := measured(t, Model("x", readGOAL(t, strings.ReplaceAll(twoCollectives, "//coll", "//")), Noise{}), nil)
+	require.Empty(t, plain.Values[collectivesTable])
+	require.Empty(t, collectiveCaveats()([]*experiment.Result{plain}))
+}
+
+// Time in which several are under way counts once.
+func TestUnderWay(t *testing.T) {
+	require.Equal(t, int64(10+5), underWay([]window{{20, 25}, {0, 6}, {2, 5}, {4, 10}}))
+	require.Zero(t, underWay(nil))
+	require.Equal(t, int64(7), inUnits(sim.Time(7)))
+}
