@@ -93,3 +93,12 @@ func (t ByteTime) fits(size uint64) bool {
 	more := t.fraction(size - 1)
 	return more <= uint64(MaxCost) && ns+more <= uint64(MaxCost)
 }
+
+// Times returns the time of a number of bytes in whole nanoseconds, rounded down.
+// false: it is more than MaxCost.
+func (t ByteTime) Times(bytes uint64) (ns uint64, fits bool) {
+	if bytes == ^uint64(0) || !t.fits(bytes+1) {
+		return 0, false
+	}
+	return uint64(t.after(bytes + 1)), true
+}
