@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/internal/fields"
 	"github.com/spinsim/spinsim/internal/file"
+	"github.com/spinsim/spinsim/internal/goal/collective"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
@@ -111,6 +112,10 @@ var generatorHelp = sync.OnceValue(func() string {
 			long += ")"
 		}
 	}
+	long += "\n\nor that of a collective with a name (goal run --coll swaps it), KIND=ALGORITHM with the options of goal run --coll:\n"
+	for _, k := range collective.Kinds() {
+		long += fmt.Sprintf("\n  %-22s %s", k, strings.Join(collective.For(k), ", "))
+	}
 	long += "\n\nor like that of an application, in iterations of --calc ns of computation each, or of one described in a file ending in .yaml:\n"
 	for _, name := range proxy.Names() {
 		if p, err := proxy.Load(name); err == nil {
@@ -194,9 +199,15 @@ func checkGenerator(c *cobra.Command, name string, p *goal.GenParams) error {
 	}
 	takes := []string{"ranks"}
 	foreign := []string{"root", "ways", "segment", "seed", "size"}
-	if isApplication(name) {
+	switch {
+	case collective.IsGenerated(name):
+		takes, foreign = append(takes, "size"), []string{"root", "ways", "segment", "iterations", "calc", "seed"}
+		if collective.Rooted(name) {
+			takes = append(takes, "root")
+		}
+	case isApplication(name):
 		takes = append(takes, "iterations", "calc")
-	} else {
+	default:
 		i := slices.IndexFunc(goal.Patterns(), func(q goal.Pattern) bool { return q.Name == name })
 		if i < 0 {
 			return errors.Join(errs...) // the generator lists the names
@@ -225,6 +236,8 @@ func checkSize(c *cobra.Command, name string, p goal.GenParams, memory *cli.Memo
 				operations = app.Operations(p.Ranks, p.Iterations)
 			}
 		}
+	} else if collective.IsGenerated(name) {
+		operations, err = collective.Operations(name, p)
 	} else {
 		operations, err = goal.Operations(name, p)
 	}
@@ -268,6 +281,9 @@ func generate(name string, p goal.GenParams) (*goal.Schedule, error) {
 			return nil, err
 		}
 		return app.Schedule(p.Ranks, p.Iterations, p.CalcNS)
+	}
+	if collective.IsGenerated(name) {
+		return collective.Generate(name, p)
 	}
 	return goal.Generate(name, p)
 }

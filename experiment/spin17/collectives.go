@@ -9,6 +9,7 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -74,8 +75,9 @@ func underWay(windows []window) (sum int64) {
 	return sum
 }
 
-// collectiveCaveats say which share of each run its collectives take. axes tell
-// runs apart; other differences have no sentences.
+// collectiveCaveats say which share of each run its collectives take, and compare
+// what does them. axes tell runs apart, the first one by that; of runs with other
+// differences there are no sentences.
 func collectiveCaveats(axes ...string) func(results []*experiment.Result) []string {
 	return func(results []*experiment.Result) (lines []string) {
 		if !experiment.Apart(results, axes...) {
@@ -88,16 +90,43 @@ func collectiveCaveats(axes ...string) func(results []*experiment.Result) []stri
 			}
 			line := "Collectives"
 			if len(results) > 1 {
-				var at []string
-				for _, axis := range axes {
-					at = append(at, fmt.Sprint(r.Point.Value(axis)))
-				}
-				line = strings.Join(at, ", ") + ": collectives"
+				line = valuesOf(r, axes) + ": collectives"
 			}
 			lines = append(lines, line+collectiveShares(rows, inUnits(r.Values["max"])))
 		}
-		return lines
+		return append(comparedSwaps(results, axes), lines...)
 	}
+}
+
+// valuesOf writes the values of some axes.
+func valuesOf(r *experiment.Result, axes []string) string {
+	var at []string
+	for _, axis := range axes {
+		at = append(at, fmt.Sprint(r.Point.Value(axis)))
+	}
+	return strings.Join(at, ", ")
+}
+
+// comparedSwaps compares runs that differ in the first axis alone with the first of
+// them.
+func comparedSwaps(results []*experiment.Result, axes []string) (lines []string) {
+	library, others := false, false
+	for i, r := range results {
+		at := valuesOf(r, axes[1:])
+		first := slices.IndexFunc(results, func(o *experiment.Result) bool { return valuesOf(o, axes[1:]) == at })
+		byLibrary := slices.ContainsFunc(mpi.AllreduceChoices(), func(m mpi.Mode) bool {
+			return strings.Contains(r.Point.Text(axes[0])+"+", "="+string(m)+"+")
+		})
+		library, others = library || byLibrary, others || !byLibrary
+		if whole := inUnits(results[first].Values["max"]); first < i && whole > 0 {
+			lines = append(lines, fmt.Sprintf("%s takes %.2f times as long as %s.", valuesOf(r, axes),
+				float64(inUnits(r.Values["max"]))/float64(whole), results[first].Point.Text(axes[0])))
+		}
+	}
+	if library && others {
+		lines = append(lines, "The library adds on cores or in NICs, and copies; the messages of a schedule are added in no time without computations, as by reduce=NS.")
+	}
+	return lines
 }
 
 // collectiveShares says how much of a run collectives take, by kind.

@@ -75,7 +75,42 @@ func TestCollectivesOfARun(t *testing.T) {
 	}
 	plain := measured(t, Model("x", readGOAL(t, strings.ReplaceAll(twoCollectives, "//coll", "//")), Noise{}), nil)
 	require.Empty(t, plain.Values[collectivesTable])
-	require.Empty(t, collectiveCaveats()([]*experiment.Result{plain}))
+	require.Empty(t, collectiveCaveats(collAxis)([]*experiment.Result{plain}))
+}
+
+// Runs with other algorithms are compared with the first one, and who adds is told.
+func TestSwappedCollectives(t *testing.T) {
+	s := readGOAL(t, twoCollectives)
+	e := Schedule("x", s)
+	var results []*experiment.Result
+	for _, coll := range []string{asRecorded, "allreduce=halving-doubling+all=ring:slices=4", "sum=offload-doubling"} {
+		r := measured(t, e, experiment.Values{collAxis: coll, "matching": "host"})
+		require.Len(t, r.Values[collectivesTable], 2)
+		results = append(results, r)
+	}
+	require.Equal(t, int64(4), results[1].Values[collectivesTable].(experiment.Rows)[1][4], "4 slices")
+	lines := strings.Join(e.Caveats(results), "\n")
+	require.Contains(t, lines, "allreduce=halving-doubling+all=ring:slices=4, host takes ")
+	require.Contains(t, lines, "times as long as as-recorded.")
+	require.Contains(t, lines, "The library adds on cores or in NICs")
+	require.NotContains(t, strings.Join(e.Caveats(results[:2]), "\n"), "The library")
+	for _, c := range []struct {
+		of   *experiment.Experiment
+		coll string
+		want string
+	}{
+		{Model("x", s, Noise{}), "sum=host", "--coll: sum by host: an algorithm of nodes"},
+		{e, "all=offload-ring", "--coll: all by offload-ring: it does allreduces, not broadcast"},
+		{Schedule("x", readGOAL(t, strings.Replace(twoCollectives, "all broadcast 64KiBb root 0", "all allreduce 64KiBb", 2))), "sum=offload-ring+all=host", "expected one of them for all"},
+	} {
+		device, err := profile.Load("spin-int")
+		require.NoError(t, err)
+		if c.of.Deviceless {
+			device = nil
+		}
+		_, err = c.of.At(device, experiment.Values{collAxis: c.coll})
+		require.ErrorContains(t, err, c.want)
+	}
 }
 
 // Time in which several are under way counts once.

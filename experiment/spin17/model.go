@@ -27,12 +27,12 @@ type Noise struct {
 // is the schedule's name in tables. nil: the experiment can be described but not
 // run.
 func Model(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
-	return modelOf(&modelRun{schedule: s, noise: noise.Trace}, name, noise)
+	return modelOf(&modelRun{swaps: newSwaps(s, false), noise: noise.Trace}, name, noise)
 }
 
 // ATLAHS is Model by the rules of ATLAHS' simulator. It has no critical path.
 func ATLAHS(name string, s *goal.Schedule, noise Noise) *experiment.Experiment {
-	e := modelOf(&modelRun{schedule: s, noise: noise.Trace, model: goal.ATLAHS}, name, noise)
+	e := modelOf(&modelRun{swaps: newSwaps(s, false), noise: noise.Trace, model: goal.ATLAHS}, name, noise)
 	e.Name, e.Source = "atlahs", "ATLAHS, SC'25"
 	e.Short = strings.Replace(e.Short, "the LogGOPS model", "the model of ATLAHS", 1)
 	e.Undivided = "the model has no device whose parts could be told apart"
@@ -51,7 +51,7 @@ const (
 
 // modelOf describes the runs of a model. name is the schedule's.
 func modelOf(m *modelRun, name string, noise Noise) *experiment.Experiment {
-	s := m.schedule
+	s := m.swaps.of
 	short := "a GOAL schedule in the LogGOPS model"
 	if s != nil {
 		short = fmt.Sprintf("a GOAL schedule of %d %s in the LogGOPS model", s.Ranks(), report.Counted(s.Ranks(), "ranks"))
@@ -96,7 +96,7 @@ func modelOf(m *modelRun, name string, noise Noise) *experiment.Experiment {
 			{Name: "on_the_way", Unit: "ns", Kind: report.Count, Help: ofThePath + "messages on the way"},
 		},
 		Details: append(modelDetails(), collectivesDetail(s, report.Count)),
-		Caveats: collectiveCaveats(),
+		Caveats: collectiveCaveats(collAxis),
 		View: experiment.View{
 			Value: "max", Quiet: quiet, Lines: true, Programs: "finish",
 			Summary: []string{"max", "max_rank", "p99", "half", "first", "mean"},
@@ -124,6 +124,7 @@ func modelAxes() []experiment.Axis {
 		{Name: "noise-seed", Kind: report.Count, Default: "1", Help: "seeds the place in the noise where each rank begins"},
 		{Name: "noise-coscheduled", Kind: report.Flag, Default: "false", Help: "all ranks begin at the same place in the noise"},
 		{Name: criticalPath, Kind: report.Flag, Default: "false", Help: "also follow the operations that determine the last finishing time"},
+		collectiveAxis(""),
 	}
 }
 
@@ -152,9 +153,9 @@ func modelDetails() []experiment.Detail {
 
 // modelRun measures points of a schedule.
 type modelRun struct {
-	schedule *goal.Schedule
-	noise    *goal.NoiseTrace
-	model    goal.Model
+	swaps *swaps
+	noise *goal.NoiseTrace
+	model goal.Model
 }
 
 // params are the parameters of the model at a point.
@@ -190,7 +191,11 @@ func (m *modelRun) has(p *experiment.Point) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, m.schedule.Check(params)
+	s := m.swaps.at(p)
+	if s.err != nil {
+		return false, fmt.Errorf("--%s: %w", collAxis, s.err)
+	}
+	return true, s.Check(params)
 }
 
 // Bytes of the model, as goal.NewSimulator and the critical path allocate them.
@@ -205,7 +210,8 @@ func (m *modelRun) memory(p *experiment.Point) int64 {
 	if m.model == goal.LogGOPS && p.Flag(criticalPath) {
 		of += bytesPerStep
 	}
-	return of*int64(m.schedule.Len()) + bytesPerRank*int64(m.schedule.Ranks())
+	s := m.swaps.at(p)
+	return of*int64(s.Len()) + bytesPerRank*int64(s.Ranks())
 }
 
 func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
@@ -213,13 +219,14 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 	if err != nil {
 		return nil, err
 	}
+	s := m.swaps.at(p).Schedule
 	options := []goal.Option{goal.WithContext(ctx), goal.WithLimits(p.Limits)}
 	if m.noise != nil {
-		options = append(options, goal.WithNoise(m.noise.Noise(m.schedule.Ranks(), uint64(p.Int("noise-seed")), p.Flag("noise-coscheduled")))) //nolint:gosec // 0 or more
+		options = append(options, goal.WithNoise(m.noise.Noise(s.Ranks(), uint64(p.Int("noise-seed")), p.Flag("noise-coscheduled")))) //nolint:gosec // 0 or more
 	}
-	simulator := goal.NewSimulator(m.schedule)
-	d := &drawing{to: p.Tracer, of: m.schedule, tracks: make(map[unitKey]sim.TrackID)}
-	windows := make([]goal.Window, len(m.schedule.Collectives()))
+	simulator := goal.NewSimulator(s)
+	d := &drawing{to: p.Tracer, of: s, tracks: make(map[unitKey]sim.TrackID)}
+	windows := make([]goal.Window, len(s.Collectives()))
 	traced := slices.Clip(options)
 	if p.Tracer != nil {
 		traced = append(traced, goal.WithTrace(d.span))
@@ -239,7 +246,7 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 	for i, w := range windows {
 		at[i] = window{w.Start, w.End}
 	}
-	values[collectivesTable] = collectiveRows(m.schedule, at, r.MaxNS, func(ns int64) any { return ns })
+	values[collectivesTable] = collectiveRows(s, at, r.MaxNS, func(ns int64) any { return ns })
 	if m.model != goal.LogGOPS {
 		return values, nil
 	}
@@ -253,8 +260,8 @@ func (m *modelRun) run(ctx context.Context, p *experiment.Point) (experiment.Val
 	}
 	values["computing"], values["sending"], values["receiving"], values["on_the_way"] = path.CalcNS, path.SendNS, path.RecvNS, path.LatencyNS
 	var steps experiment.Rows
-	for _, s := range path.Steps {
-		steps = append(steps, []any{s.Start, s.End, s.Rank, s.Kind.String(), s.Op.String()})
+	for _, t := range path.Steps {
+		steps = append(steps, []any{t.Start, t.End, t.Rank, t.Kind.String(), t.Op.String()})
 	}
 	values["path"] = steps
 	return values, nil

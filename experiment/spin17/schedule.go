@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	offload "github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/rdma"
@@ -27,7 +28,7 @@ import (
 // of package mpi. name is the schedule's name in tables. nil: the experiment
 // can be described but not run.
 func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
-	g := &scheduleRun{schedule: s, wrong: make(map[int]error)}
+	g := &scheduleRun{swaps: newSwaps(s, true), wrong: make(map[checked]error)}
 	short := "a GOAL schedule on nodes"
 	if s != nil {
 		short = fmt.Sprintf("a GOAL schedule of %d %s on nodes", s.Ranks(), report.Counted(s.Ranks(), "ranks"))
@@ -39,7 +40,7 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 		Profiles: []string{"spin-int"},
 		Axes:     scheduleAxes(name),
 		Points:   g.has, Run: g.run, Independent: true,
-		Memory: func(p *experiment.Point) int64 { return nodes.Memory(s, g.config(p)) },
+		Memory: func(p *experiment.Point) int64 { return nodes.Memory(g.swaps.at(p).Schedule, g.config(p)) },
 		Columns: []report.Column{
 			{Name: "max", Unit: "ns", Kind: report.Duration, Scale: "time", Help: "when the last rank had done all of its operations"},
 			{Name: "max_rank", Kind: report.Count, Help: "the first rank that ends then"},
@@ -61,28 +62,34 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			Column: report.Column{Name: "speedup", Kind: report.Ratio, Help: "max of host / max"},
 			Of:     "max", Axis: "matching", Base: string(mpi.Host),
 		}},
-		Slots: func(p *experiment.Point) []*handlers.Slot {
-			switch transport := mpi.Transport(p.Text("transport")); {
-			case transport == mpi.ExaNet:
-				return []*handlers.Slot{mailbox.EngineSlot, rdma.EngineSlot}
-			case transport == mpi.InfiniBand:
-				return []*handlers.Slot{rnr.EngineSlot}
-			case p.Text("matching") == string(mpi.Host):
-				return nil
-			}
-			return []*handlers.Slot{offload.ReceiverSlot}
-		},
+		Slots: g.slots,
 		View: experiment.View{
-			Value: "max", Series: []string{"matching"}, Base: string(mpi.Host), X: "eager", Quiet: []string{"eager", "buffers", "ranks-per-node", "transport", "payload", "cold"},
+			Value: "max", Series: []string{"matching"}, Base: string(mpi.Host), X: "eager", Quiet: []string{"eager", "buffers", "ranks-per-node", "transport", "payload", "cold", collAxis},
 			Summary: []string{
-				experiment.ProfileColumn, "transport", "payload", "cold", "eager", "buffers", "ranks_per_node", "matching", "max", "speedup", "communication_share",
+				experiment.ProfileColumn, "transport", "payload", "cold", collAxis, "eager", "buffers", "ranks_per_node", "matching", "max", "speedup", "communication_share",
 				"messages", "unexpected", "large", "copied", "copied_bytes", "host_memory", "host_cpu",
 			},
 		},
 		Details:   []experiment.Detail{collectivesDetail(s, report.Duration)},
-		Caveats:   both(scheduleCaveats, collectiveCaveats("matching")),
+		Caveats:   both(scheduleCaveats, collectiveCaveats(collAxis, "matching")),
 		Operation: "the time of a rank, from the beginning of the run to the end of its last operation",
 	}
+}
+
+// slots are the slots of the transport, of the NIC that matches, and of the library.
+func (g *scheduleRun) slots(p *experiment.Point) (list []*handlers.Slot) {
+	if s := g.swaps.at(p); s.mode != "" && s.mode != mpi.ModeHost {
+		list = append(list, allreduce.AcceleratorSlot)
+	}
+	switch transport := mpi.Transport(p.Text("transport")); {
+	case transport == mpi.ExaNet:
+		return append(list, mailbox.EngineSlot, rdma.EngineSlot)
+	case transport == mpi.InfiniBand:
+		return append(list, rnr.EngineSlot)
+	case p.Text("matching") == string(mpi.Host):
+		return list
+	}
+	return append(list, offload.ReceiverSlot)
 }
 
 // scheduleAxes are the axes of a schedule on nodes.
@@ -97,6 +104,7 @@ func scheduleAxes(name string) []experiment.Axis {
 		{Name: "transport", Kind: report.Text, Of: transportNames(), Default: string(mpi.Portals), Help: "what carries the messages: portals (whose matching is host or offload), exanet (packetizer, mailbox and RDMA of ExaNeSt) or infiniband (reliable connections); the last two match on the host"},
 		{Name: "payload", Kind: report.Text, Of: []string{payloadChecked, payloadNone}, Default: payloadChecked, Help: "checked: each byte of each message; none: messages have lengths and times but no bytes, for schedules of gigabytes"},
 		{Name: "cold", Kind: report.Flag, Default: "false", Help: "ranks touch the memory of messages for the first time, as after an allocation; otherwise its pages are there"},
+		collectiveAxis(libraryModes()),
 	}
 }
 
@@ -113,8 +121,14 @@ func scheduleCaveats(results []*experiment.Result) (lines []string) {
 
 // scheduleRun measures points of a schedule.
 type scheduleRun struct {
+	swaps *swaps
+	wrong map[checked]error // why it cannot run; Points has no goroutines
+}
+
+// checked is a schedule with an eager limit.
+type checked struct {
 	schedule *goal.Schedule
-	wrong    map[int]error // why it cannot run, by eager limit; Points has no goroutines
+	eager    int
 }
 
 // messagesPerBuffer is how many of the largest eager messages a buffer holds at
@@ -145,8 +159,10 @@ func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
 	o.Transport = mpi.Transport(p.Text("transport"))
 	o.Eager, o.Buffers, o.PerNode = p.Int("eager"), p.Int("buffers"), p.Int("ranks-per-node")
 	o.BufferBytes = max(o.BufferBytes, messagesPerBuffer*o.Eager)
+	s := g.swaps.at(p)
+	o.Allreduce = s.mode
 	return nodes.Config{
-		Config: p.Config(context.Background(), o.Nodes(g.schedule.Ranks())), MPI: o,
+		Config: p.Config(context.Background(), o.Nodes(s.Ranks())), MPI: o, Calls: s.calls,
 		Empty: p.Text("payload") == payloadNone, Cold: p.Flag("cold"),
 	}
 }
@@ -154,7 +170,11 @@ func (g *scheduleRun) config(p *experiment.Point) nodes.Config {
 // has refuses a schedule that cannot run on nodes. A schedule whose operations
 // wait for each other is still a point, and Run names them.
 func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
-	o := g.config(p).MPI
+	s, cfg := g.swaps.at(p), g.config(p)
+	if s.err != nil {
+		return false, fmt.Errorf("--%s: %w", collAxis, s.err)
+	}
+	o := cfg.MPI
 	if o.Transport != mpi.Portals && o.Matching == mpi.Offload {
 		return false, nil // it has no such matching
 	}
@@ -164,19 +184,23 @@ func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
 	if err := o.Validate(); err != nil {
 		return false, fields.Renamed(err, "--", flagsOfMPI)
 	}
-	err, known := g.wrong[o.Eager]
+	if err := nodes.CheckCalls(s.Schedule, &cfg); err != nil {
+		return false, fmt.Errorf("--%s: %w", collAxis, err)
+	}
+	this := checked{s.Schedule, o.Eager}
+	err, known := g.wrong[this]
 	if !known {
-		if err = nodes.Check(g.schedule, o); !errors.As(err, &nodes.InputError{}) {
+		if err = nodes.Check(s.Schedule, o); !errors.As(err, &nodes.InputError{}) {
 			err = nil
 		}
-		g.wrong[o.Eager] = err
+		g.wrong[this] = err
 	}
 	return true, err
 }
 
 func (g *scheduleRun) run(ctx context.Context, p *experiment.Point) (experiment.Values, error) {
-	cfg := g.config(p)
-	r, err := nodes.Run(ctx, g.schedule, cfg)
+	cfg, s := g.config(p), g.swaps.at(p).Schedule
+	r, err := nodes.Run(ctx, s, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +215,7 @@ func (g *scheduleRun) run(ctx context.Context, p *experiment.Point) (experiment.
 		at[i] = window{int64(w.Start), int64(w.End)}
 	}
 	return experiment.Values{
-		collectivesTable: collectiveRows(g.schedule, at, int64(r.Max), func(t int64) any { return sim.Time(t) }),
+		collectivesTable: collectiveRows(s, at, int64(r.Max), func(t int64) any { return sim.Time(t) }),
 		"max":            r.Max, "max_rank": r.MaxRank, "half": times[(len(times)-1)/2], "first": times[0], "communication_share": r.Share(),
 		"messages": m.Received, "unexpected": m.Unexpected, "large": m.Large, "copied": m.Copied, "copied_bytes": m.CopiedBytes,
 		"resent": m.Resent, "added_buffers": m.Grown, "host_memory": r.Nodes.HostMemoryBytes, "host_cpu": r.Nodes.CPUBusy, "events": r.Events,

@@ -30,6 +30,9 @@ type player struct {
 	finish   sim.Time
 	jitter   float64        // the share by which a computation takes longer at most
 	drawn    *rand.Rand     // of it; nil: none
+	calls    []call         // in the order in which they begin
+	callOf   map[int]int    // by the operation
+	begun    int            // calls
 	windows  map[int]Window // of its parts in collectives
 }
 
@@ -109,6 +112,9 @@ func (p *player) next(r *mpi.Rank) error {
 	case !p.ready[readySend].empty():
 		return p.send(r, p.ready[readySend].pop())
 	}
+	if c := p.dueCall(); c != nil {
+		return p.call(r, c)
+	}
 	q, err := r.Test()
 	if err == nil && q == nil {
 		if !p.ready[readyCalc].empty() {
@@ -116,7 +122,7 @@ func (p *player) next(r *mpi.Rank) error {
 			return nil
 		}
 		if q, err = r.Next(); err == nil && q == nil {
-			return fmt.Errorf("%d operations wait for each other", p.left)
+			return p.waiting()
 		}
 	}
 	if err != nil {
@@ -125,7 +131,21 @@ func (p *player) next(r *mpi.Rank) error {
 	return p.over(r, q)
 }
 
-func (p *player) release(i uint32) { p.ready[queueOf[p.ops.Op(int(i)).Kind]].push(i) }
+// waiting says that nothing can happen any more.
+func (p *player) waiting() error {
+	if p.begun < len(p.calls) {
+		return fmt.Errorf("%d operations wait for each other or for a call of allreduce; all ranks begin these calls in the order of rank 0", p.left)
+	}
+	return fmt.Errorf("%d operations wait for each other", p.left)
+}
+
+func (p *player) release(i uint32) {
+	if c := p.called(int(i)); c != nil {
+		c.ready = true
+		return
+	}
+	p.ready[queueOf[p.ops.Op(int(i)).Kind]].push(i)
+}
 
 func (p *player) releaseAll(list iter.Seq[int]) {
 	for i := range list {
@@ -135,11 +155,8 @@ func (p *player) releaseAll(list iter.Seq[int]) {
 	}
 }
 
-func (p *player) starts(r *mpi.Rank, i int) {
+func (p *player) starts(i int) {
 	p.state[i] = started
-	if p.ops.Op(i).Kind != goal.Recv {
-		p.part(i, r.Now())
-	}
 	p.releaseAll(p.ops.AfterStart(i))
 }
 
@@ -168,7 +185,8 @@ func (p *player) ends(r *mpi.Rank, i int) {
 }
 
 func (p *player) compute(r *mpi.Rank, i int) {
-	p.starts(r, i)
+	p.part(i, r.Now())
+	p.starts(i)
 	r.Proc().Reads(used.Compute)
 	d := sim.Time(p.ops.Op(i).Size) * sim.Nanosecond
 	if p.drawn != nil {
@@ -195,11 +213,12 @@ func (p *player) receive(r *mpi.Rank, i int) error {
 	}
 	q.User, p.places[i] = i, m
 	p.posted = append(p.posted, uint32(i))
-	p.starts(r, i)
+	p.starts(i)
 	return nil
 }
 
 func (p *player) send(r *mpi.Rank, i int) error {
+	p.part(i, r.Now())
 	op := p.ops.Op(i)
 	m, err := p.pool.get(int(op.Size))
 	if err != nil {
@@ -217,14 +236,18 @@ func (p *player) send(r *mpi.Rank, i int) error {
 		return err
 	}
 	q.User, p.places[i] = i, m
-	p.starts(r, i)
+	p.starts(i)
 	return nil
 }
 
 // over ends the operation that a request belongs to.
 func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
 	i := q.User
-	if q.Receives() {
+	if c := p.called(i); c != nil {
+		if err := p.answered(r, c); err != nil {
+			return err
+		}
+	} else if q.Receives() {
 		s := q.Status()
 		if data := p.places[i].Slice(0, s.Bytes); p.pool.empty {
 			data.Touch(false)

@@ -27,6 +27,10 @@ type Config struct {
 	// Cold: memory of messages is touched for the first time by the rank, as after
 	// an allocation. Otherwise its pages are there from the beginning.
 	Cold bool
+
+	// Calls names allreduces of all ranks that the library does, as MPI.Allreduce
+	// says. Each has one computation at each rank, whose length is ignored.
+	Calls map[string]bool
 }
 
 // Result is the outcome of a run.
@@ -100,6 +104,9 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err := Check(s, cfg.MPI); err != nil {
 		return nil, err
 	}
+	if err := CheckCalls(s, &cfg); err != nil {
+		return nil, err
+	}
 	cfg.MPI.Ranks = s.Ranks()
 	cfg.Nodes = cfg.MPI.Nodes(s.Ranks())
 	cfg.Stop = func() error { return context.Cause(ctx) }
@@ -121,6 +128,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	players := make([]*player, s.Ranks())
 	for rank, ops := range s.All() {
 		players[rank] = newPlayer(rank, ops, &cfg)
+		players[rank].findCalls(s, &cfg)
 		if err := w.Spawn(rank, players[rank].play); err != nil {
 			return nil, err
 		}
@@ -129,6 +137,9 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		if stuck := (*sim.StuckError)(nil); errors.As(err, &stuck) {
 			err = errors.Join(unfinished(s, players), err)
 		}
+		return nil, err
+	}
+	if err := fellBack(w, cfg.MPI); err != nil {
 		return nil, err
 	}
 	res = &Result{
@@ -180,8 +191,8 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 			switch op := ops.Op(i); {
 			case op.Kind == goal.Send && op.Tag == goal.AnyTag:
 				return InputError{fmt.Errorf("nodes: %v: a send needs a tag", s.Ref(rank, i))}
-			case op.Kind != goal.Calc && op.Size > math.MaxInt32:
-				return InputError{fmt.Errorf("nodes: %v: expected at most %d bytes", s.Ref(rank, i), math.MaxInt32)}
+			case op.Kind != goal.Calc && op.Size > longestMessage:
+				return InputError{fmt.Errorf("nodes: %v: expected at most %d bytes", s.Ref(rank, i), longestMessage)}
 			}
 		}
 	}
@@ -215,6 +226,9 @@ func (o *only) check(s *goal.Schedule, rank, i int) error {
 	}
 	return InputError{fmt.Errorf("nodes: %v: expected %s %d, as in %v: a rank on nodes has one %s, in the endpoint model it has all", s.Ref(rank, i), what, other, s.Ref(rank, first), what)}
 }
+
+// longestMessage is the most bytes of a message.
+const longestMessage = math.MaxInt32
 
 // longestNS is the longest time of a schedule in the model. Nodes may take
 // longer than the model, and their time ends at 2^63 ps.

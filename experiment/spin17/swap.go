@@ -1,0 +1,104 @@
+package spin17
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/goal/collective"
+	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/report"
+)
+
+// collAxis is the axis of what does the collectives, asRecorded its default.
+const (
+	collAxis   = "coll"
+	asRecorded = "as-recorded"
+)
+
+// collectiveAxis describes the axis. more is what else can do them.
+func collectiveAxis(more string) experiment.Axis {
+	return experiment.Axis{
+		Name: collAxis, Column: "coll", Kind: report.Text, Default: asRecorded,
+		Help: "other algorithms for named collectives: KIND=ALGORITHM or NAME=ALGORITHM, several with +; algorithms are " +
+			strings.Join(collective.Names(), ", ") + more + "; options follow: ring:ll128:channels=2:chunk=1MiB:slices=2:reduce=0.02:copy=0.01 (ns per byte)",
+	}
+}
+
+// swapped is a schedule whose collectives are done by others.
+type swapped struct {
+	*goal.Schedule
+
+	mode  mpi.Mode        // that the library does
+	calls map[string]bool // the names of those
+	err   error
+}
+
+// swaps are the schedules of a run by the value of the axis. Points has no
+// goroutines and makes them; Run reads them.
+type swaps struct {
+	of    *goal.Schedule
+	nodes bool
+	made  map[string]*swapped
+}
+
+func newSwaps(of *goal.Schedule, nodes bool) *swaps {
+	return &swaps{of, nodes, make(map[string]*swapped)}
+}
+
+// at returns the schedule of a point.
+func (w *swaps) at(p *experiment.Point) *swapped {
+	text := p.Text(collAxis)
+	s := w.made[text]
+	if s == nil {
+		s = &swapped{Schedule: w.of}
+		if text != asRecorded {
+			s.err = w.make(s, text)
+		}
+		w.made[text] = s
+	}
+	return s
+}
+
+// make makes a schedule.
+func (w *swaps) make(s *swapped, text string) error {
+	list, err := collective.Choices(text)
+	if err != nil {
+		return err
+	}
+	by, err := collective.Pick(w.of, list)
+	if err != nil {
+		return err
+	}
+	for i, c := range w.of.Collectives() {
+		mode := mpi.Mode(by[i])
+		if !slices.Contains(mpi.AllreduceChoices(), mode) {
+			continue
+		}
+		switch {
+		case !w.nodes:
+			return fmt.Errorf("%s by %s: an algorithm of nodes: expected --on nodes", c.Name, mode)
+		case c.Kind != goal.AllReduce:
+			return fmt.Errorf("%s by %s: it does allreduces, not %s", c.Name, mode, c.Kind)
+		case s.mode != "" && s.mode != mode:
+			return fmt.Errorf("%s by %s, and others by %s: expected one of them for all", c.Name, mode, s.mode)
+		}
+		if s.calls == nil {
+			s.calls = make(map[string]bool)
+		}
+		s.mode, s.calls[c.Name], by[i] = mode, true, collective.Call
+	}
+	s.Schedule, err = collective.Swap(w.of, by)
+	return err
+}
+
+// libraryModes lists what else nodes have.
+func libraryModes() string {
+	text := "; for allreduces of all ranks also"
+	for i, m := range mpi.AllreduceChoices() {
+		text += [2]string{" ", ", "}[min(i, 1)] + string(m)
+	}
+	return text + " (of the library: by processes, or in NICs)"
+}
