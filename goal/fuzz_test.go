@@ -13,6 +13,7 @@ import (
 func FuzzReadText(f *testing.F) {
 	f.Add([]byte(smallText))
 	f.Add([]byte("num_ranks 2 rank 1 {\n}\nrank 0 { a: calc 1 /* x\n*/ cpu 7 // y\n a requires a }"))
+	f.Add([]byte("num_ranks 1\nrank 0 {\n//coll c reduce 8b root 0\ncalc 1\n//coll end\ncalc 2\n}"))
 	f.Add([]byte("num_ranks 1\nrank 0 {\nsend 0b to 0 tag -1 cpu 256 nic 1\nrecv 1b from -1}"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s, err := ReadText(bytes.NewReader(in), ReadOptions{})
@@ -81,6 +82,7 @@ func FuzzPlainLines(f *testing.F) {
 func FuzzReadBinary(f *testing.F) {
 	f.Add(smallBinary)
 	f.Add(smallBinary[:100])
+	f.Add(binaryOf(f, read(f, named)))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		s, err := ReadBinary(bytes.NewReader(in), ReadOptions{})
 		if err != nil {

@@ -11,6 +11,8 @@ type Stats struct {
 	Sends int `json:"sends"`
 	Recvs int `json:"recvs"`
 	Calcs int `json:"calcs"`
+	// Collectives is the number of named collectives.
+	Collectives int `json:"collectives,omitempty"`
 	// Dependencies counts requires and irequires.
 	Dependencies int `json:"dependencies"`
 	// Bytes is the size of all sends, CalcNS the time of all computations.
@@ -23,7 +25,7 @@ type Stats struct {
 
 // Stat counts the contents of a schedule.
 func Stat(s *Schedule) Stats {
-	st := Stats{Ranks: s.Ranks(), Ops: s.Len(), Dependencies: int(s.links)}
+	st := Stats{Ranks: s.Ranks(), Ops: s.Len(), Dependencies: int(s.links), Collectives: len(s.colls)}
 	sent, received := make([]int64, s.Ranks()), make([]int64, s.Ranks())
 	for r, v := range s.All() {
 		for i := range v.Len() {

@@ -355,6 +355,9 @@ func writeStats(out io.Writer, m *making, st goal.Stats, format report.Format) e
 	} {
 		t.Add(row.what, row.n)
 	}
+	if st.Collectives > 0 {
+		t.Add("named collectives", st.Collectives)
+	}
 	for _, d := range []struct {
 		what string
 		goal.Distribution

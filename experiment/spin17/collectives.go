@@ -85,8 +85,8 @@ func collectiveCaveats(axes ...string) func(results []*experiment.Result) []stri
 		}
 		for _, r := range results {
 			rows, _ := r.Values[collectivesTable].(experiment.Rows)
-			if len(rows) == 0 {
-				continue
+			if len(rows) == 0 || len(rows) == 1 && len(results) > 1 {
+				continue // the table has as much
 			}
 			line := "Collectives"
 			if len(results) > 1 {

@@ -137,7 +137,7 @@ const messagesPerBuffer = 16
 
 // flagsOfMPI are the axes by the options of package mpi.
 var flagsOfMPI = map[string]string{
-	"eager": "eager", "buffers": "buffers", "ranks on a node": "ranks-per-node", "bytes of a buffer": "eager",
+	"eager": "eager", "buffers": "buffers", "ranks on a node": "ranks-per-node", "bytes of a buffer": "eager", "allreduce": collAxis,
 }
 
 // Values of the axis payload.

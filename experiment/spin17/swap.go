@@ -90,7 +90,10 @@ func (w *swaps) make(s *swapped, text string) error {
 		}
 		s.mode, s.calls[c.Name], by[i] = mode, true, collective.Call
 	}
-	s.Schedule, err = collective.Swap(w.of, by)
+	other, err := collective.Swap(w.of, by)
+	if err == nil {
+		s.Schedule = other
+	}
 	return err
 }
 

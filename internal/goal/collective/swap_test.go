@@ -246,6 +246,39 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
+// Every algorithm ends in both models, with messages of any length as a rendezvous
+// or not, and each message meets the receive that was made for it.
+func TestGeneratedEnd(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds() {
+		for _, by := range specs(kind) {
+			for _, n := range []int{1, 2, 3, 8, 11} {
+				p := goal.GenParams{Ranks: n, Size: 100}
+				if kind.Rooted() {
+					p.Root = n / 2
+				}
+				name := string(kind) + "=" + by
+				s, err := Generate(name, p)
+				require.NoError(t, err)
+				operations, err := Operations(name, p)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, operations, s.Len(), "%s: %d ranks", name, n)
+				for _, eager := range []uint64{0, 9, math.MaxUint64} {
+					for _, model := range []goal.Model{goal.LogGOPS, goal.ATLAHS} {
+						q := goal.DefaultParams()
+						q.Eager, q.Model, q.ByteOverhead = eager, model, goal.PerByte(9)
+						res, err := goal.NewSimulator(s).Run(q)
+						require.NoError(t, err, "%s: %d ranks, S %d", name, n, eager)
+						require.Zero(t, res.Mismatched)
+					}
+				}
+			}
+		}
+	}
+	_, err := Generate("allreduce=ring", goal.GenParams{Ranks: 1 << 20, Size: 8})
+	require.ErrorIs(t, err, goal.ErrTooLarge)
+}
+
 // Lines hold 8 bytes of 16, and 120 of 128.
 func TestWire(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,11 @@ func Memory(s *goal.Schedule, cfg Config) int64 {
 	if cfg.Empty {
 		return total
 	}
+	for _, c := range s.Collectives() {
+		if cfg.Calls[c.Name] { // one under way, with its result
+			total = max(total, footprint(cfg, s.Ranks(), s.Len())+2*int64(c.Bytes)*int64(s.Ranks()))
+		}
+	}
 	// a message has its bytes once
 	shared := int(cfg.Profile.Fabric.MTU) >= host.PageLeast && !cfg.Profile.OS.On()
 	for _, ops := range s.All() {
