@@ -23,7 +23,7 @@ import (
 // lists are in the node.
 
 // Behind the last rank of a schedule that names collectives, where readers that
-// follow the table of ranks do not look:
+// follow the table of ranks do not look (ATLAHS' parser gives the same graphs):
 //
 //	u64 magic of "//coll" ; u32 nCollectives
 //	collective:  u64 bytes, u32 root, u8 length of kind, kind, u8 length of name, name

@@ -246,6 +246,19 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
+// ASTRA-sim's ring of 8 NPUs and 1 MiB, written there as messages and computations
+// of 7,000 ns, takes what ASTRA-sim prints: 14 x 2,941 + 7 x 7,000 ns.
+func TestRingOfASTRA(t *testing.T) {
+	t.Parallel()
+	s, err := Generate(fmt.Sprintf("allreduce=ring:reduce=%v", 7000.0/(1<<17)), goal.GenParams{Ranks: 8, Size: 1 << 20})
+	require.NoError(t, err)
+	perByte, err := goal.ParseByteTime("0.0186264515") // 50 GB/s, GB of 2^30
+	require.NoError(t, err)
+	res, err := goal.NewSimulator(s).Run(goal.Params{Model: goal.ATLAHS, L: 500, ByteGap: perByte, Eager: math.MaxUint64})
+	require.NoError(t, err)
+	require.Equal(t, int64(90174), res.MaxNS)
+}
+
 // Every algorithm ends in both models, with messages of any length as a rendezvous
 // or not, and each message meets the receive that was made for it.
 func TestGeneratedEnd(t *testing.T) {
