@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/goal"
@@ -36,20 +37,22 @@ type swapped struct {
 	err   error
 }
 
-// swaps are the schedules of a run by the value of the axis. Points has no
-// goroutines and makes them; Run reads them.
+// swaps are the schedules of a run by the value of the axis, each made once.
 type swaps struct {
 	of    *goal.Schedule
 	nodes bool
+	mu    sync.Mutex
 	made  map[string]*swapped
 }
 
 func newSwaps(of *goal.Schedule, nodes bool) *swaps {
-	return &swaps{of, nodes, make(map[string]*swapped)}
+	return &swaps{of: of, nodes: nodes, made: make(map[string]*swapped)}
 }
 
 // at returns the schedule of a point.
 func (w *swaps) at(p *experiment.Point) *swapped {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	text := p.Text(collAxis)
 	s := w.made[text]
 	if s == nil {

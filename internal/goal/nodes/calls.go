@@ -20,14 +20,18 @@ const elementBytes = 4
 
 // CheckCalls returns an InputError if the library cannot do what Config.Calls names.
 func CheckCalls(s *goal.Schedule, cfg *Config) error {
-	if len(cfg.Calls) > 0 && cfg.Empty {
+	switch {
+	case len(cfg.Calls) == 0:
+		return nil
+	case cfg.Empty:
 		return InputError{fmt.Errorf("nodes: without payload nothing can be added: allreduce by %s needs it", cfg.MPI.Allreduce)}
 	}
+	contents := s.Contents()
 	for i, c := range s.Collectives() {
 		if !cfg.Calls[c.Name] {
 			continue
 		}
-		switch of := s.Contents()[i]; {
+		switch of := contents[i]; {
 		case c.Kind != goal.AllReduce:
 			return InputError{fmt.Errorf("nodes: %s by %s: expected an allreduce, not %s", c.Name, cfg.MPI.Allreduce, c.Kind)}
 		case of.Ranks != s.Ranks():
