@@ -153,13 +153,16 @@ func (n *network) bytesOf(b uint64) int64 { return int64(b>>32&lengthMask) + int
 func (t *part) cross(at sim.ID, k int, w waiting) {
 	n, out := t.network, k>>t.shift
 	l, bytes, now := &n.links[out], n.bytesOf(w.b), t.eng.Now()
-	from, back, sender := uint8(0), kindCredit, t.eng
+	var from uint8
+	back, sender := kindCredit, t.eng
 	if i := int(w.from) >> n.shift; i < len(n.links) {
 		from, back = n.kinds[i], kindReturn
 		// the link is in cache lines of another switch
 		if len(n.parts) > 1 && n.links[i].to&abroadBit != 0 {
 			sender = n.engineOf(int(w.src - n.first))
 		}
+	} else {
+		from = n.ports[i-len(n.links)].kind
 	}
 	length, earliest := n.pace(out, from, w.at, bytes)
 	l.maxWait = max(l.maxWait, now-w.at)

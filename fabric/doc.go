@@ -40,6 +40,11 @@
 // packets of a pair stay in order, and destinations below one edge switch spread
 // over all ways up. A crossbar is a tree of one switch.
 //
+// # Units
+//
+// With Spec.Units switches have compute units: nodes behind the others, each with
+// a link of its own to its switch. [UnitsOf] has them.
+//
 // # Use
 //
 // Ready, Inject, wait until the time it returned or longer, again. Ready is

@@ -125,7 +125,7 @@ func TestStormWithoutChannelsDeadlocks(t *testing.T) {
 	spec.Buffer, spec.Exanest.Channels = Buffers{288}, 1
 	require.ErrorContains(t, spec.Validate(), "could wait for each other in a circle")
 	const nodes = 28
-	s := buildOn(t, nodes, func(eng *sim.Engine) (Fabric, error) { return newFabric(eng, spec, nodes, newExanest(&spec, nodes)) })
+	s := buildOn(t, func(eng *sim.Engine) (Fabric, error) { return newFabric(eng, spec, nodes, newExanest(&spec, nodes)) })
 	s.held = make([][Classes][]Packet, nodes)
 	for i := range nodes {
 		for k := range uint32(20) {

@@ -23,9 +23,9 @@ func Way(spec Spec, nodes, src, dst int, bytes int32) (path []Hop, latency sim.T
 // latency walks the path like a lone packet.
 func (s *Spec) latency(topo Topology, src, dst int, bytes int32) sim.Time {
 	total := int64(bytes) + int64(s.Header)
-	in := s.bits(s.Rate, total)
+	before := s.wiring(ownLink(topo, src))
+	in := s.bits(before.rate, total)
 	start, end := sim.Time(0), in
-	before := s.wiring(Link{Node: true})
 	along(topo, src, dst, func(link int) {
 		w := s.wiring(topo.Link(link))
 		length := s.bits(w.rate, total)
@@ -55,7 +55,7 @@ func along(topo Topology, src, dst int, f func(link int)) {
 }
 
 func (s *Spec) path(topo Topology, src, dst int) []Hop {
-	before := s.wiring(Link{Node: true})
+	before := s.wiring(ownLink(topo, src))
 	path := []Hop{{nodeLink(src), 0, before.wire, before.rate}}
 	along(topo, src, dst, func(link int) {
 		w := s.wiring(topo.Link(link))
@@ -95,7 +95,7 @@ func (n *network) Links() []LinkStats {
 		all = append(all, s)
 	}
 	for i := range n.ports {
-		add(&n.ports[i].link, n.spec.Rate, len(n.links)+i, func() string { return nodeLink(i) })
+		add(&n.ports[i].link, n.wirings[n.ports[i].kind].rate, len(n.links)+i, func() string { return nodeLink(i) })
 	}
 	for i := range n.links {
 		l := &n.links[i]

@@ -97,6 +97,8 @@ type port struct {
 	down     int32 // link that leads to the node
 	attached bool
 	waits    uint8 // bounded: classes for which a KindReady is due
+	kind     uint8 // wiring of the link
+	unit     bool  // the node is a unit
 }
 
 // pending is a port's state for InjectBuffer and AddGap.
@@ -138,6 +140,9 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 			n.links[i].to |= lastBit
 			n.ports[l.To].down = int32(i)
 		}
+	}
+	if err := n.ownLinks(); err != nil {
+		return nil, err
 	}
 	n.uniform = len(n.wirings) == 1
 	n.plain = n.uniform && len(spec.Buffer) == 0 && spec.Queue == 0 &&
@@ -242,7 +247,11 @@ func (p *port) Ready(c Class) bool {
 		return true
 	}
 	r := &n.pending[p.node]
-	at := p.free - n.slack
+	slack := n.slack
+	if p.kind > 0 {
+		slack = n.wirings[p.kind].rate.Time(n.spec.InjectBuffer - n.spec.full())
+	}
+	at := p.free - slack
 	if at <= p.eng.Now() {
 		return true
 	}
@@ -274,7 +283,7 @@ func (p *port) Send(pk Packet) {
 		n.wraps[len(n.links)+int(p.node)]++
 	}
 	end := p.free
-	if !n.spec.AddGap {
+	if !n.spec.AddGap && !p.unit {
 		p.free = max(p.free, start.Later(n.spec.Gap))
 	}
 	if pk.Notify {
@@ -284,7 +293,7 @@ func (p *port) Send(pk Packet) {
 		n.capture.see(len(n.links)+int(p.node), a, b, pk.Ref, start, end)
 	}
 	if n.watch != nil {
-		n.watch(pk, start, start.Later(n.spec.Occupied(int(pk.Bytes))))
+		n.watch(pk, start, p.free)
 	}
 	if pk.fate != 0 || p.broken() {
 		var lost bool
@@ -292,11 +301,14 @@ func (p *port) Send(pk Packet) {
 			return
 		}
 	}
-	kind := sim.Kind(0)
+	kind, hop := sim.Kind(p.kind), n.hop
+	if p.kind > 0 {
+		hop = n.wirings[p.kind].hop
+	}
 	if n.bounded {
 		kind = n.take(p, pk.Class, bytes)
 	}
-	p.eng.Post(there+n.hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
+	p.eng.Post(there+hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
 }
 
 // reaches reports whether a node is attached. If all are, it does not look at
@@ -309,7 +321,7 @@ func (n *network) reaches(node int32) bool {
 // when the head leaves and when it begins to travel.
 func (p *port) begin(now sim.Time, bytes int64, inner bool) (start, there sim.Time) {
 	n := p.network
-	length, earliest := n.spec.bits(n.rate, bytes), now
+	length, earliest := n.spec.bits(n.wirings[p.kind].rate, bytes), now
 	if n.spec.AddGap && !inner {
 		earliest = max(now, n.pending[p.node].message)
 	}

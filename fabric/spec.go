@@ -97,6 +97,8 @@ type Spec struct {
 	MarkFrom int64 `yaml:"mark_from,omitempty" unit:"B"`
 	// MarkTo is at most 1 GiB; see MarkFrom. Absent: no marks.
 	MarkTo int64 `yaml:"mark_to,omitempty" unit:"B"`
+	// Units are compute units of switches; see UnitSpec.
+	Units UnitSpec `yaml:"units,omitempty"`
 	// Faults is the faults; see FaultSpec.
 	Faults FaultSpec `yaml:"faults,omitempty"`
 	// InjectBuffer is how many bytes, headers included, a node may have injected
@@ -220,7 +222,7 @@ func (s *Spec) times() (errs []error) {
 	if full := int64(s.MTU) + int64(s.Header); s.InjectBuffer != 0 && (s.InjectBuffer < full || s.InjectBuffer > maxInject) {
 		wrong("inject_buffer", "want 0 (no limit) or mtu + header = %d to %d bytes, got %d", full, maxInject, s.InjectBuffer)
 	}
-	return append(errs, s.pressure()...)
+	return append(append(errs, s.checkUnits()...), s.pressure()...)
 }
 
 // pressure checks bounded buffers and faults.
@@ -287,7 +289,7 @@ func New(eng *sim.Engine, spec Spec, nodes int) (Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFabric(eng, spec, nodes, topo)
+	return newFabric(eng, spec, nodesOf(topo, nodes), topo)
 }
 
 // checked returns the topology, or an error if s or nodes is not legal.
@@ -299,6 +301,9 @@ func (s *Spec) checked(nodes int) (Topology, error) {
 		return nil, fmt.Errorf("fabric: want 1 to %d nodes, got %d", MaxNodes, nodes)
 	}
 	topo, err := s.shape().build(s, nodes)
+	if err == nil {
+		topo, err = s.withUnits(topo, nodes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
 	}

@@ -77,7 +77,11 @@ func NewNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (Fabric, e
 	if err := CheckRoutes(topo, nodes, len(spec.Buffer) > 0); err != nil {
 		return nil, fmt.Errorf("fabric: %w", err)
 	}
-	return newFabric(eng, spec, nodes, topo)
+	topo, err := spec.withUnits(topo, nodes)
+	if err != nil {
+		return nil, fmt.Errorf("fabric: %w", err)
+	}
+	return newFabric(eng, spec, nodesOf(topo, nodes), topo)
 }
 
 // checkTopology checks every node and link separately.

@@ -209,7 +209,7 @@ func TestFloodWithoutChannelsDeadlocks(t *testing.T) {
 		if one {
 			topo = oneChannel{topo}
 		}
-		s := buildOn(t, nodes, func(eng *sim.Engine) (Fabric, error) { return newFabric(eng, spec, nodes, topo) })
+		s := buildOn(t, func(eng *sim.Engine) (Fabric, error) { return newFabric(eng, spec, nodes, topo) })
 		s.held = make([][Classes][]Packet, nodes)
 		for i := range nodes {
 			for k := range uint32(each) {

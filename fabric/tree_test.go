@@ -69,7 +69,7 @@ func (s *sink) run(t require.TestingT) []arrival {
 
 // build returns the nodes of a new fabric; around, if not nil, decorates it.
 func build(t require.TestingT, spec Spec, nodes int, around func(*sim.Engine, Fabric) Fabric) *sink {
-	return buildOn(t, nodes, func(eng *sim.Engine) (Fabric, error) {
+	return buildOn(t, func(eng *sim.Engine) (Fabric, error) {
 		f, err := New(eng, spec, nodes)
 		if around != nil {
 			f = around(eng, f)
@@ -79,13 +79,13 @@ func build(t require.TestingT, spec Spec, nodes int, around func(*sim.Engine, Fa
 }
 
 // buildOn returns the nodes of a fabric.
-func buildOn(t require.TestingT, nodes int, network func(*sim.Engine) (Fabric, error)) *sink {
+func buildOn(t require.TestingT, network func(*sim.Engine) (Fabric, error)) *sink {
 	s := &sink{eng: sim.New(1)}
 	var err error
 	s.f, err = network(s.eng)
 	require.NoError(t, err)
-	s.first = s.eng.AddGroup(nodes, func(i int) string { return fmt.Sprintf("Node[%d]", i) }, s)
-	for i := range nodes {
+	s.first = s.eng.AddGroup(s.f.Nodes(), func(i int) string { return fmt.Sprintf("Node[%d]", i) }, s)
+	for i := range s.f.Nodes() {
 		s.ports = append(s.ports, s.f.Attach(i, s.first+sim.ID(i)))
 	}
 	return s
