@@ -24,7 +24,8 @@ import (
 type Config struct {
 	// Profile describes the nodes and the network; see profile.Load.
 	Profile *profile.Profile
-	// Nodes is the number of nodes, at least 1.
+	// Nodes is the number of nodes, at least 1. Units of switches
+	// (fabric.Spec.Units) come on top, and follow them.
 	Nodes int
 	// Fabric makes the network of nodes 0 to nodes-1. The network posts its events
 	// to eng. nil: fabric.New. Build your own topology with fabric.NewNetwork;
@@ -105,6 +106,7 @@ type Cluster struct {
 	engine  *sim.Engine // of the first domain
 	fabric  fabric.Fabric
 	nodes   []Node
+	hosts   int // nodes that are no units
 	domains []domain
 	pages   func(rank int) host.PageTable
 	explain portals.Tracer
@@ -172,11 +174,15 @@ func NewCluster(cfg Config) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	memory.Ask(int64(cfg.Nodes) * int64(unsafe.Sizeof(Node{})))
-	lazy.Prepare(cfg.Nodes * nodePrepared)
+	nodes := cfg.Nodes
+	if u := fabric.UnitsOf(fab); u != nil {
+		_, nodes = u.Nodes()
+	}
+	memory.Ask(int64(nodes) * int64(unsafe.Sizeof(Node{})))
+	lazy.Prepare(nodes * nodePrepared)
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
-		nodes: make([]Node, cfg.Nodes), domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots, log: cfg.Log, watch: cfg.Watch,
+		nodes: make([]Node, nodes), hosts: cfg.Nodes, domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots, log: cfg.Log, watch: cfg.Watch,
 	}
 	for i := range c.domains {
 		d := &c.domains[i]
@@ -414,12 +420,13 @@ func (c *Cluster) Profile() *profile.Profile { return c.profile }
 // Fabric is the network.
 func (c *Cluster) Fabric() fabric.Fabric { return c.fabric }
 
-// Nodes is the number of nodes.
-func (c *Cluster) Nodes() int { return len(c.nodes) }
+// Nodes is the number of nodes without units. Units have the numbers behind
+// (fabric.UnitsOf), and are nodes in everything else.
+func (c *Cluster) Nodes() int { return c.hosts }
 
 func (c *Cluster) has(node uint32) bool { return uint64(node) < uint64(len(c.nodes)) }
 
-// Node returns node i, 0 <= i < Nodes.
+// Node returns node i, 0 <= i < Nodes, or a unit.
 func (c *Cluster) Node(i int) *Node { return &c.nodes[i] }
 
 // Waiting reports suspended handlers and handlers that wait for a processor. It

@@ -86,7 +86,7 @@ func (ni *NI) Swap(o portals.Swap) error {
 func (ni *NI) SetMap(mapping []portals.ID) error {
 	for rank, id := range mapping {
 		if !ni.proc.node.cluster.has(id.NID) {
-			return fmt.Errorf("%w: SetMap: rank %d is on node %d of %d", portals.ErrArgInvalid, rank, id.NID, ni.proc.node.cluster.Nodes())
+			return fmt.Errorf("%w: SetMap: rank %d is on node %d of %d", portals.ErrArgInvalid, rank, id.NID, len(ni.proc.node.cluster.nodes))
 		}
 	}
 	return ni.core.SetMap(mapping)
