@@ -30,6 +30,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/pingpong"
 	"github.com/spinsim/spinsim/handlers/raid5"
 	"github.com/spinsim/spinsim/handlers/rdma"
+	"github.com/spinsim/spinsim/handlers/reduction"
 	"github.com/spinsim/spinsim/handlers/replicate"
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/handlers/rules"
@@ -198,6 +199,10 @@ var claims = map[string]claim{
 	"rdma": {
 		state: of[rdma.State](),
 		kinds: map[string]manifest.Kind{rdma.Control: manifest.Header, rdma.Cells: manifest.Payload},
+	},
+	"reduction": {
+		state: of[reduction.State](), code: 8192,
+		kinds: map[string]manifest.Kind{reduction.Handler: manifest.Payload},
 	},
 	"replicate": {
 		state: of[replicate.State](), code: 8192,

@@ -19,6 +19,7 @@ import (
 	_ "github.com/spinsim/spinsim/handlers/pingpong"
 	_ "github.com/spinsim/spinsim/handlers/raid5"
 	_ "github.com/spinsim/spinsim/handlers/rdma"
+	_ "github.com/spinsim/spinsim/handlers/reduction"
 	_ "github.com/spinsim/spinsim/handlers/replicate"
 	_ "github.com/spinsim/spinsim/handlers/rnr"
 	_ "github.com/spinsim/spinsim/handlers/rules"

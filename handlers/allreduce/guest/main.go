@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/internal/combine"
 	"github.com/spinsim/spinsim/spin"
 )
 
@@ -189,7 +190,7 @@ func absorb(s *allreduce.State, l *allreduce.Slot, next allreduce.Step, from spi
 	if next.Do() == allreduce.Take {
 		copy(acc, v)
 	} else {
-		combine(acc, v, s.Call.Op, s.Call.Type)
+		combine.Vectors(acc, v, s.Call.Op, s.Call.Type)
 	}
 	return true
 }

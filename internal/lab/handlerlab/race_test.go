@@ -8,10 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/reduction"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
+	"github.com/spinsim/spinsim/spin"
 )
 
 //go:generate go run ../../../internal/build/cmd -g -o testdata/races.wasm testdata/races
@@ -181,4 +184,34 @@ func sets(t *testing.T, l *handlers.Library, p *profile.Profile) (list []handler
 	}
 	require.NotEmpty(t, list)
 	return list
+}
+
+// TestAggregatorHasNoRaces sends vectors of six children at once, of three
+// blocks each, from children that come in any order, and results.
+func TestAggregatorHasNoRaces(t *testing.T) {
+	p, err := profile.Load("spin-dis", "hpu.cores=16")
+	require.NoError(t, err)
+	for _, root := range []string{"0", "1"} {
+		cfg := &Config{
+			Module: handlers.Must("reduction"), Profile: p, Race: true, Host: make([]byte, 1<<16), HPUMemory: 1 << 20,
+			Watched: runtime.Config{Limits: sim.Limits{Until: sim.Millisecond}},
+		}
+		require.NoError(t, cfg.SetState("children=6,window=4,parent_nid=1,root="+root))
+		for range 6 {
+			child := reduction.Child{NID: 1} // that takes what comes
+			cfg.State.Bytes = append(cfg.State.Bytes, spin.EncodeState(&child)...)
+		}
+		sign := uint64(reduction.Sign(12288, allreduce.Sum, allreduce.Float32)) << 32
+		for _, place := range []uint64{3, 0, 5, 1, 2, 4} {
+			cfg.Messages = append(cfg.Messages, Message{
+				Source: AnySource, Data: make([]byte, 12288), MatchBits: reduction.KindVector | place<<reduction.PlaceShift, HdrData: sign,
+			}, Message{Source: AnySource, Data: make([]byte, 64), MatchBits: reduction.KindResult})
+		}
+		r := mustRun(t, cfg)
+		require.Empty(t, r.Races)
+		var state reduction.State
+		require.NoError(t, spin.DecodeState(r.State, &state))
+		require.Equal(t, reduction.Counts{Vectors: 18, Early: state.Counts.Early, Blocks: 3, Results: 6}, state.Counts)
+		require.Positive(t, state.Counts.Early)
+	}
 }

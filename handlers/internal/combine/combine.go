@@ -1,4 +1,6 @@
-package main
+// Package combine has the arithmetic of handlers that combine vectors. It runs in
+// modules.
+package combine
 
 import (
 	"math"
@@ -7,11 +9,11 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
-// combine computes acc = acc op v. Integers wrap around. Minimum and maximum of
+// Vectors computes acc = acc op v. Integers wrap around. Minimum and maximum of
 // floating-point numbers follow IEEE 754-2019 (a NaN wins, -0 is below 0). A
 // NaN is always the same one, so that no result depends on the order of
 // operands.
-func combine(acc, v []byte, op, kind uint16) {
+func Vectors(acc, v []byte, op, kind uint16) {
 	switch kind {
 	case allreduce.Int32:
 		integers(spin.View[int32](acc), spin.View[int32](v), op)

@@ -1,0 +1,221 @@
+package reduction
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/internal/combine"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
+)
+
+// storm is what members do: calls, each with a vector of each member.
+type storm struct {
+	c       *runtime.Cluster
+	group   *Group
+	members []portals.ID
+	tree    Tree
+	calls   []stormCall
+}
+
+type stormCall struct {
+	bytes    int
+	op, kind uint16
+	inPlace  bool
+	vectors  [][]byte
+	delays   []sim.Time // of members, before they begin
+	want     []byte
+}
+
+var networks = [][]string{
+	{"fabric.kind=crossbar"},
+	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=3", "fabric.spines=2"},
+	{"fabric.radix=4"},
+	{"fabric.kind=torus", "fabric.dims=[4, 3]", "fabric.buffer=4KiB"},
+}
+
+// drawStorm draws a network with units, a group with a tree in switches or NICs,
+// and calls.
+func drawStorm(rt *rapid.T, set ...string) *storm {
+	ranks := rapid.IntRange(1, 12).Draw(rt, "ranks")
+	set = append(append([]string{"fabric.mtu=64"}, rapid.SampledFrom(networks).Draw(rt, "network")...), set...)
+	at := rapid.SampledFrom([]string{"leaves", "all"}).Draw(rt, "at")
+	p, err := profile.Load(rapid.SampledFrom([]string{"spin-dis", "spin-int"}).Draw(rt, "profile"),
+		append(set, "fabric.units={at: "+at+", rate: 1ps/B, wire: 1ns}")...)
+	require.NoError(rt, err)
+	s := &storm{}
+	s.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: ranks, Seed: rapid.Uint64().Draw(rt, "seed")})
+	require.NoError(rt, err)
+	rt.Cleanup(func() { require.NoError(rt, s.c.Close()) })
+	inSwitches := rapid.Bool().Draw(rt, "in switches")
+	for i := range ranks {
+		pid := uint32(1) // behind the aggregator
+		if inSwitches {
+			pid = 0
+		}
+		s.members = append(s.members, portals.PhysID(uint32(i), pid))
+	}
+	if inSwitches {
+		s.tree, err = Switches(s.c, s.members, rapid.IntRange(0, 5).Draw(rt, "root"))
+	} else {
+		s.tree, err = NICs(s.members, rapid.IntRange(1, 4).Draw(rt, "arity"))
+	}
+	require.NoError(rt, err)
+	library, err := Load(s.c)
+	require.NoError(rt, err)
+	s.group, err = library.Group(Options{
+		Members: s.members, Tree: s.tree, Number: rapid.IntRange(0, Groups-1).Draw(rt, "number"), Window: rapid.IntRange(0, 5).Draw(rt, "window"),
+	})
+	require.NoError(rt, err)
+	s.drawCalls(rt)
+	return s
+}
+
+func (s *storm) drawCalls(rt *rapid.T) {
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "data"), 0))
+	skew := rapid.SampledFrom([]sim.Time{0, sim.Microsecond, 20 * sim.Microsecond}).Draw(rt, "skew")
+	for range rapid.IntRange(1, 4).Draw(rt, "calls") {
+		c := stormCall{op: uint16(1 + rng.IntN(3)), kind: uint16(1 + rng.IntN(4)), inPlace: rng.IntN(2) == 0}
+		c.bytes = int(allreduce.Size(c.kind)) * (1 + rng.IntN(rapid.SampledFrom([]int{2, 64, 300}).Draw(rt, "elements")))
+		for range s.members {
+			c.vectors = append(c.vectors, elements(rng, c.bytes, c.kind))
+			c.delays = append(c.delays, sim.Time(rng.Int64N(int64(skew)+1)))
+		}
+		c.want = s.tree.fold(0, &c)
+		s.calls = append(s.calls, c)
+	}
+}
+
+// elements are a vector whose sums round, and that has special values.
+func elements(rng *rand.Rand, n int, kind uint16) []byte {
+	b := make([]byte, n)
+	special := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, 1e-320}
+	for i := 0; i < n; i += int(allreduce.Size(kind)) {
+		x := rng.NormFloat64() * math.Pow(10, float64(rng.IntN(12)))
+		if rng.IntN(8) == 0 {
+			x = special[rng.IntN(len(special))]
+		}
+		switch kind {
+		case allreduce.Float32:
+			binary.LittleEndian.PutUint32(b[i:], math.Float32bits(float32(x)))
+		case allreduce.Float64:
+			binary.LittleEndian.PutUint64(b[i:], math.Float64bits(x))
+		case allreduce.Int32:
+			binary.LittleEndian.PutUint32(b[i:], rng.Uint32())
+		default:
+			binary.LittleEndian.PutUint64(b[i:], rng.Uint64())
+		}
+	}
+	return b
+}
+
+// fold is the sum below an aggregator, in the order of the children.
+func (t Tree) fold(at int, c *stormCall) (sum []byte) {
+	for i, child := range t[at].Children {
+		var x []byte
+		if child.Inner {
+			x = t.fold(child.Number, c)
+		} else {
+			x = c.vectors[child.Number]
+		}
+		if i == 0 {
+			sum = append(sum, x...)
+		} else {
+			combine.Vectors(sum, x, c.op, c.kind)
+		}
+	}
+	return sum
+}
+
+// run has the members call and compares every byte.
+func (s *storm) run(rt require.TestingT) error {
+	for rank := range s.members {
+		require.NoError(rt, s.c.Spawn(rank, "member", func(p *runtime.Proc) error {
+			m, err := s.group.Open(p, rank)
+			if err != nil {
+				return err
+			}
+			for i := range s.calls {
+				c := &s.calls[i]
+				source, result := p.Alloc(c.bytes), p.Alloc(c.bytes)
+				if c.inPlace {
+					result = source
+				}
+				source.CopyFrom(c.vectors[rank])
+				p.Sleep(c.delays[rank])
+				if err := m.Begin(allreduce.Call{Source: source, Result: result, Op: c.op, Type: c.kind}); err != nil {
+					return err
+				}
+				if err := m.Wait(); err != nil {
+					return err
+				}
+				require.Equal(rt, c.want, result.Read(), "call %d at rank %d", i, rank)
+			}
+			return nil
+		}))
+	}
+	err := s.c.Run(context.Background())
+	failed, n := s.c.HandlerErrors()
+	require.Zero(rt, n, "%v", failed)
+	return err
+}
+
+// Whatever groups combine, in whichever tree, network and order of arrival:
+// every member has the sum in the order of the tree, bit by bit; every child
+// sends each block once, and nothing is strange.
+func TestStorm(t *testing.T) {
+	early := uint64(0)
+	rapid.Check(t, func(rt *rapid.T) {
+		chance := rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(rt, "chance")
+		s := drawStorm(rt, fmt.Sprintf("fabric.faults={duplicate: %g, delay: %g, max_delay: 30us}", chance, chance))
+		require.NoError(rt, s.run(rt))
+		blocks, children := 0, 0
+		for _, c := range s.calls {
+			blocks += (c.bytes + 63) / 64
+		}
+		for _, a := range s.tree {
+			children += len(a.Children)
+		}
+		c := s.group.Counts()
+		require.Equal(rt, Counts{
+			Vectors: uint64(blocks * children), Early: c.Early, Blocks: uint64(blocks * len(s.tree)), Results: uint64(blocks * (len(s.tree) - 1)),
+		}, c)
+		early += c.Early
+	})
+	require.Positive(t, early, "no vector came before its turn")
+}
+
+// Loss is mended by the transport; without one, the run ends with an error that
+// names who waits for what was lost.
+func TestLoss(t *testing.T) {
+	lost := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		set := []string{fmt.Sprintf("fabric.faults={loss: %g, corrupt: 0.01}", rapid.SampledFrom([]float64{0.01, 0.1}).Draw(rt, "loss"))}
+		reliable := rapid.Bool().Draw(rt, "reliable")
+		if reliable {
+			set = append(set, "transport.kind=reliable", "transport.retries=1000", "transport.timeout=20us")
+		}
+		s := drawStorm(rt, set...)
+		err := s.run(rt)
+		if _, n := s.c.LostMessages(); n > 0 && !reliable {
+			lost++
+			var stuck *sim.StuckError
+			require.ErrorAs(rt, err, &stuck)
+			require.ErrorContains(rt, err, "results of reduction")
+			return
+		}
+		require.NoError(rt, err)
+		require.Zero(rt, s.group.Counts().Strange)
+	})
+	require.Positive(t, lost, "nothing was lost")
+}

@@ -1,0 +1,176 @@
+//go:build !tinygo
+
+package reduction
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/spinsim/spinsim/handlers"
+	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/internal/service"
+	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
+)
+
+// Errors of calls.
+var (
+	ErrBusy    = errors.New("reduction: the call before is not over")
+	ErrDiffers = errors.New("another member gave a vector of another length, operation or type")
+)
+
+// Member is a process's part of a group. It needs no handlers: operations that
+// a counter triggers keep the window, one counter for each place of it.
+type Member struct {
+	group  *Group
+	ni     *runtime.NI
+	rank   int
+	target portals.ID
+	bits   uint64
+	counts []portals.Handle // of results, by block modulo the window
+	before []uint64         // what they have had before the call
+	done   portals.Handle   // of places whose results are there
+	over   uint64           // what done has at the end of the call
+	status runtime.View
+	first  uint32 // number of the next call's first block
+	call   []portals.Handle
+	sent   []portals.Handle // descriptors of vectors, perhaps still in use
+	broken error
+}
+
+// Open makes a process a member. It takes no time.
+func (g *Group) Open(p *runtime.Proc, rank int) (*Member, error) {
+	u := handlers.NewSetup("reduction", p)
+	if rank < 0 || rank >= len(g.o.Members) || u.Self != g.o.Members[rank] {
+		return nil, fmt.Errorf("reduction: process %s is %v, not rank %d of the group's %d", p, u.Self, rank, len(g.o.Members))
+	}
+	m := &Member{group: g, ni: u.NI, rank: rank}
+	a := g.parent[rank]
+	m.target = portals.PhysID(uint32(g.o.Tree[a].Node), g.pids[a])
+	m.bits = KindVector | uint64(g.place[rank])<<PlaceShift
+	for range g.o.Window {
+		m.counts = append(m.counts, u.Counter("results of reduction"))
+	}
+	m.before = make([]uint64, len(m.counts))
+	m.done = u.Counter("results of reduction")
+	m.status = p.Alloc(8)
+	u.Of = fmt.Sprintf(" of group %d", g.o.Number)
+	u.Append(u.Table(g.pt, portals.EQNone, 0), portals.AnyID, m.status, portals.ME{
+		MatchBits: KindTrouble, CT: m.done, Options: portals.OptMEOpPut | portals.OptMEEventCTComm | silent,
+	})
+	return m, u.Err
+}
+
+const silent = portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable | portals.OptMEEventUnlinkDisable
+
+// Begin sends the first blocks as one message, which takes nic.overhead of the
+// core. Others follow by themselves when results come. All members begin the
+// same calls in the same order.
+func (m *Member) Begin(c allreduce.Call) error {
+	n := c.Source.Len()
+	switch size := int(allreduce.Size(c.Type)); {
+	case m.broken != nil:
+		return m.broken
+	case m.call != nil:
+		return ErrBusy
+	case c.Result.Len() != n:
+		return fmt.Errorf("reduction: %d B for the result, expected %d B", c.Result.Len(), n)
+	case size == 0 || n%size != 0 || n == 0 || c.Op < allreduce.Sum || c.Op > allreduce.Max:
+		return fmt.Errorf("reduction: %d B, operation %d, type %d: expected whole elements, at least one, and an operation and a type of the library", n, c.Op, c.Type)
+	}
+	c.Source.Read()
+	c.Result.Write()
+	objects := m.ni.Objects()
+	md, err := objects.MDBind(&portals.MD{Start: c.Source.Addr(), Length: uint64(n)})
+	if err != nil {
+		return err
+	}
+	m.sent = append(m.sent, md)
+	blocks, window := (n+m.group.block-1)/m.group.block, len(m.counts)
+	if err := m.expect(c.Result, blocks); err != nil {
+		return err
+	}
+	sign := uint64(Sign(n, c.Op, c.Type)) << 32
+	send := func(from, to int) portals.Put {
+		at := from * m.group.block
+		return portals.Put{
+			MD: md, Offset: uint64(at), Length: uint64(min(to*m.group.block, n) - at), Target: m.target, PT: m.group.pt,
+			MatchBits: m.bits | uint64(from)<<IndexShift, HdrData: uint64(m.first+uint32(from)) | sign,
+		}
+	}
+	for b := window; b < blocks; b++ {
+		place := m.place(b)
+		if err := objects.Triggered(send(b, b+1), m.counts[place], m.before[place]+uint64(b/window)); err != nil {
+			return err
+		}
+	}
+	for b := range min(window, blocks) {
+		place := m.place(b)
+		m.before[place] += uint64((blocks - b + window - 1) / window)
+		if err := objects.Triggered(portals.CTInc{CT: m.done, Increment: portals.CTEvent{Success: 1}}, m.counts[place], m.before[place]); err != nil {
+			return err
+		}
+	}
+	m.over += uint64(min(window, blocks))
+	first := send(0, min(window, blocks))
+	m.first += uint32(blocks)
+	return m.ni.Put(first)
+}
+
+// place returns the place of a block of the present call in the window.
+func (m *Member) place(block int) uint32 { return (m.first + uint32(block)) % uint32(len(m.counts)) }
+
+// expect makes entries for the results of a call.
+func (m *Member) expect(result runtime.View, blocks int) error {
+	for b := range min(blocks, len(m.counts)) {
+		place := m.place(b)
+		h, err := m.ni.MEAppend(m.group.pt, &portals.ME{
+			Start: result.Addr(), Length: uint64(result.Len()), UID: portals.UIDAny, MatchID: portals.AnyID,
+			MatchBits: KindResult | uint64(place)<<PlaceShift, IgnoreBits: ^uint64(1<<IndexShift - 1),
+			CT: m.counts[place], Options: portals.OptMEOpPut | portals.OptMEEventCTComm | silent,
+		}, portals.PriorityList, 0)
+		if err != nil {
+			return err
+		}
+		m.call = append(m.call, h)
+	}
+	return nil
+}
+
+// Wait waits until the result is there, or the reason why it will not come. The
+// core has then looked at the result for the poll time.
+func (m *Member) Wait() error {
+	if m.call == nil {
+		return m.broken
+	}
+	var failed error
+	err := service.Await(m.ni, m.done, func() bool {
+		v, err := m.ni.Objects().CTGet(m.done)
+		failed = err
+		if binary.LittleEndian.Uint32(m.status.Read()) == Differs {
+			m.broken = fmt.Errorf("reduction: rank %d of %d: %w", m.rank, len(m.group.o.Members), ErrDiffers)
+		}
+		return m.broken != nil || failed != nil || v.Success >= m.over
+	})
+	if err := errors.Join(m.broken, failed, err); err != nil {
+		return err
+	}
+	for _, h := range m.call {
+		if err := m.ni.Objects().MEUnlink(h); err != nil {
+			return err
+		}
+	}
+	m.call = nil
+	var kept []portals.Handle
+	for _, md := range m.sent {
+		// a reliable transport may still wait for an acknowledgement
+		if err := m.ni.Objects().MDRelease(md); errors.Is(err, portals.ErrInUse) {
+			kept = append(kept, md)
+		} else if err != nil {
+			return err
+		}
+	}
+	m.sent = kept
+	return nil
+}
