@@ -57,11 +57,11 @@ func TestDifferencesAreOverrides(t *testing.T) {
 		{"fabric.kind=exanest", "fabric.dims=[2, 1, 3]", "fabric.exanest={link_rate: 10Gb/s, router: 3us, order: zyx, ties: up, channels: 2, z_links: 1}"},
 		{"fabric.kind=file", "fabric.topology={switches: [{name: a}, {name: b, ports: 3}], nodes: [{at: b, count: 2}], links: [{from: a, to: b, wire: 3ns}]}"},
 	}
-	names, buffers, ports := append(Names(), "../docs/profiles/spin-int-smmu.yaml"), map[string]bool{}, map[string]bool{}
+	names, contended, ports := append(Names(), "../docs/profiles/spin-int-smmu.yaml"), map[string]bool{}, map[string]bool{}
 	for _, name := range names {
 		p, err := Load(name)
 		require.NoError(t, err)
-		buffers[name], ports[name] = len(p.Fabric.Buffer) > 0, p.Fabric.AnswersFirst
+		contended[name], ports[name] = len(p.Fabric.Buffer) > 0 || p.Fabric.Units.At != "", p.Fabric.AnswersFirst
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		load := func(label string) *Profile {
@@ -69,7 +69,7 @@ func TestDifferencesAreOverrides(t *testing.T) {
 			// not allowed for networks without contention
 			set = slices.DeleteFunc(set, func(o string) bool {
 				switch {
-				case buffers[name]:
+				case contended[name]:
 					return o == "fabric.no_contention=true"
 				case ports[name]:
 					return o == "fabric.no_contention=true" || strings.HasPrefix(o, "fabric.buffer")

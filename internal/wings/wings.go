@@ -5,6 +5,7 @@ package wings
 import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/exanest"
+	"github.com/spinsim/spinsim/experiment/inswitch"
 	"github.com/spinsim/spinsim/experiment/networks"
 	"github.com/spinsim/spinsim/experiment/npf"
 	"github.com/spinsim/spinsim/experiment/part"
@@ -13,5 +14,5 @@ import (
 )
 
 func init() {
-	experiment.Register(spin17.Publication, part.Publication, exanest.Publication, npf.Publication, pspin.Publication, networks.Publication)
+	experiment.Register(spin17.Publication, part.Publication, exanest.Publication, npf.Publication, pspin.Publication, networks.Publication, inswitch.Publication)
 }
