@@ -54,7 +54,9 @@ func drawStorm(rt *rapid.T, set ...string) *storm {
 		append(set, "fabric.units={at: "+at+", rate: 1ps/B, wire: 1ns}")...)
 	require.NoError(rt, err)
 	s := &storm{}
-	s.c, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: ranks, Seed: rapid.Uint64().Draw(rt, "seed")})
+	s.c, err = runtime.NewCluster(runtime.Config{
+		Profile: p, Nodes: ranks, Seed: rapid.Uint64().Draw(rt, "seed"), Cores: rapid.IntRange(1, 3).Draw(rt, "cores"),
+	})
 	require.NoError(rt, err)
 	rt.Cleanup(func() { require.NoError(rt, s.c.Close()) })
 	inSwitches := rapid.Bool().Draw(rt, "in switches")
