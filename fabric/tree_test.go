@@ -344,6 +344,10 @@ func TestPacketsAllocateNothing(t *testing.T) {
 		}
 		p := newPump(t, spec, 40)
 		require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), kind)
+		spec.Header, spec.Queue, spec.AnswersFirst, spec.Trim, spec.MarkTo = 64, 3*(4096+64), true, TrimEither, 4096
+		p = newPump(t, spec, 40)
+		p.run(t, 10_000)
+		require.Zero(t, testing.AllocsPerRun(20, func() { p.run(t, 1000) }), "ports of %s", kind)
 	}
 }
 

@@ -207,6 +207,12 @@ func TestPacketIsSixEvents(t *testing.T) {
 	require.Equal(t, int64(packets*(messages+1)), s.c.Node(1).Stats().HandlerCalls)
 }
 
+// sprayed is a network that trims, marks and sprays.
+var sprayed = []string{
+	"fabric.kind=fat-tree", "fabric.radix=4", "transport.kind=reliable", "transport.way=recycle", "transport.paths=64", "fabric.paths=packet", "fabric.header=64", "fabric.queue=16KiB",
+	"fabric.answers_first=true", "fabric.trim=either", "fabric.mark_from=4KiB", "fabric.mark_to=12KiB",
+}
+
 // A packet costs no allocation once queues and pools have grown: not in the
 // NICs, the fabric, the HPUs or the handler; nor does one that is acknowledged,
 // lost and sent again, or doubled.
@@ -215,6 +221,9 @@ func TestPacketDoesNotAllocate(t *testing.T) {
 		nil,
 		{"transport.kind=reliable"},
 		{"transport.kind=reliable", "transport.timeout=10us", "fabric.faults={duplicate: 0.1, delay: 0.1, loss: 0.02, max_delay: 1us}"},
+		append([]string{"transport.law=nscc", "transport.window=512"}, sprayed...),
+		append([]string{"transport.law=dcqcn", "transport.timeout=10us", "fabric.faults={duplicate: 0.1, delay: 0.1, loss: 0.02, max_delay: 1us}"}, sprayed...),
+		append([]string{"transport.law=rccc", "transport.grant_bytes=8KiB", "transport.grant_share=0.99"}, sprayed...),
 	} {
 		s := newStream(t, 64, overrides...)
 		s.run(t, 600) // losses are remembered up to a number
