@@ -193,7 +193,11 @@ func (p *Point) Modules() []*handlers.Library {
 	}
 	for _, slot := range p.Slots() {
 		l := p.Handlers[slot.Name]
-		if l == nil {
+		switch {
+		case l != nil:
+		case slot.Free:
+			continue
+		default:
 			l = slot.Library
 		}
 		if !slices.Contains(list, l) {

@@ -33,6 +33,9 @@ type Slot struct {
 	// the same offset.
 	Fields []string
 	May    []string // numbers that the host sets if the module has them
+	// Free: without a module of the user's no module runs. The simulator does it
+	// itself, and the library's module does the same.
+	Free bool
 	// Kernel: the handlers run in the kernel of a node (runtime.KernelHandlers).
 	Kernel bool
 	// Expects are the further rules, a sentence each: which messages come, and what

@@ -16,7 +16,12 @@ func (s *Slot) Rules(module string) string {
 // Text is the contract for people: handlers, state, needs and rules.
 func (s *Slot) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s. By default library %s.\n", s.Name, s.Short, s.Library.Name)
+	fmt.Fprintf(&b, "%s: %s.", s.Name, s.Short)
+	if s.Free {
+		b.WriteString(" By default no module runs.\n")
+	} else {
+		fmt.Fprintf(&b, " By default library %s.\n", s.Library.Name)
+	}
 	m := s.Library.Manifest()
 	if m == nil {
 		m = &manifest.Manifest{}

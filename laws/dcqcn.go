@@ -6,15 +6,15 @@ var dcqcn = &Law{
 	Name:  "dcqcn",
 	Short: "rates that marks cut and time restores (Zhu et al., SIGCOMM 2015)",
 	Numbers: []Number{
-		dcqcnNotice:   {"notice_ps", 50_000_000, "least time between two reactions to marks (N = 50 us)"},
-		dcqcnWeight:   {"weight", 256, "a mark counts one part in so many of the estimate (g = 1/256)"},
-		dcqcnForget:   {"forget_ps", 55_000_000, "the estimate shrinks after this time without marks"},
-		dcqcnTimer:    {"timer_ps", 55_000_000, "an increase comes after this time"},
-		dcqcnCounter:  {"counter_bytes", 10_000_000, "an increase comes after so many bytes (B = 10 MB)"},
-		dcqcnRecovers: {"recoveries", 5, "increases that only go back half the way to the target (F)"},
-		dcqcnAdd:      {"add_kbps", 40_000, "what an increase adds to the target, kb/s (R_AI = 40 Mb/s)"},
-		dcqcnHyper:    {"hyper_kbps", 400_000, "likewise once both timer and counter have recovered (R_HAI)"},
-		dcqcnLeast:    {"least_kbps", 10_000, "no rate is lower"},
+		dcqcnNotice:   {"notice_ps", 50_000_000, 0, "least time between two reactions to marks (N = 50 us)"},
+		dcqcnWeight:   {"weight", 256, 1, "a mark counts one part in so many of the estimate (g = 1/256)"},
+		dcqcnForget:   {"forget_ps", 55_000_000, 100_000, "the estimate shrinks after this time without marks"},
+		dcqcnTimer:    {"timer_ps", 55_000_000, 100_000, "an increase comes after this time"},
+		dcqcnCounter:  {"counter_bytes", 10_000_000, 0, "an increase comes after so many bytes (B = 10 MB)"},
+		dcqcnRecovers: {"recoveries", 5, 0, "increases that only go back half the way to the target (F)"},
+		dcqcnAdd:      {"add_kbps", 40_000, 0, "what an increase adds to the target, kb/s (R_AI = 40 Mb/s)"},
+		dcqcnHyper:    {"hyper_kbps", 400_000, 0, "likewise once both timer and counter have recovered (R_HAI)"},
+		dcqcnLeast:    {"least_kbps", 10_000, 1, "no rate is lower"},
 	},
 	Handle: DCQCN,
 }
@@ -63,7 +63,7 @@ func DCQCN(f *spin.Flow, s *State) {
 		if s[dcqcnBytes] += f.Bytes; s[dcqcnBytes] >= s[dcqcnCounter] {
 			s[dcqcnBytes] = 0
 			s[dcqcnCounts]++
-			dcqcnIncrease(f, s)
+			dcqcnIncrease(s)
 		}
 	case spin.FlowTimer:
 		if f.Now >= s[dcqcnForgot] {
@@ -73,7 +73,7 @@ func DCQCN(f *spin.Flow, s *State) {
 		if f.Now >= s[dcqcnDue] {
 			s[dcqcnDue] = f.Now + s[dcqcnTimer]
 			s[dcqcnTimes]++
-			dcqcnIncrease(f, s)
+			dcqcnIncrease(s)
 		}
 	}
 	f.Timer = 0
@@ -94,7 +94,7 @@ func dcqcnReduce(f *spin.Flow, s *State) {
 
 // dcqcnIncrease is fast recovery, then additive increase, and hyper increase
 // once timer and counter have both recovered.
-func dcqcnIncrease(f *spin.Flow, s *State) {
+func dcqcnIncrease(s *State) {
 	switch {
 	case min(s[dcqcnTimes], s[dcqcnCounts]) > s[dcqcnRecovers]:
 		s[dcqcnGoal] += s[dcqcnHyper]

@@ -6,7 +6,7 @@ var dctcp = &Law{
 	Name:  "dctcp",
 	Short: "the window shrinks with the share of marked bytes (Alizadeh et al., SIGCOMM 2010)",
 	Numbers: []Number{
-		dctcpWeight: {"weight", 16, "a window's share of marked bytes counts one part in so many of the average (g = 1/16)"},
+		dctcpWeight: {"weight", 16, 1, "a window's share of marked bytes counts one part in so many of the average (g = 1/16)"},
 	},
 	Handle: DCTCP,
 }

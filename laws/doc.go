@@ -8,7 +8,6 @@ package laws
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spinsim/spinsim/spin"
 )
@@ -35,10 +34,13 @@ const Words = 64
 
 // Number is a parameter of a law, which a profile may set (transport.numbers).
 type Number struct {
-	Name    string
-	Default uint64
-	Help    string
+	Name           string
+	Default, Least uint64 // Least: 1 where it divides; the most is 10^12
+	Help           string
 }
+
+// mostNumber bounds every number.
+const mostNumber = 1_000_000_000_000
 
 // Rates are the rate laws, by name.
 var Rates = []*Law{dcqcn, dctcp, nscc, rccc}
@@ -74,13 +76,17 @@ func (l *Law) Init(state *State, given map[string]uint64) {
 	}
 }
 
-// Check returns an error if a law has no number of a name.
-func (l *Law) Check(name string) error {
-	var names []string
+// Check returns an error if a law cannot have a number of a name, or with a
+// value. known: it has a number of the name.
+func (l *Law) Check(name string, value uint64) (known bool, err error) {
 	for _, n := range l.Numbers {
-		if names = append(names, n.Name); n.Name == name {
-			return nil
+		if n.Name != name {
+			continue
 		}
+		if value < n.Least || value > mostNumber {
+			return true, fmt.Errorf("%d, expected %d to %d", value, n.Least, uint64(mostNumber))
+		}
+		return true, nil
 	}
-	return fmt.Errorf("%s has no such number, it has %s", l.Name, strings.Join(names, ", "))
+	return false, nil
 }

@@ -6,17 +6,17 @@ var nscc = &Law{
 	Name:  "nscc",
 	Short: "Ultra Ethernet's sender-based congestion control: delay and marks (htsim, HTSIM 8a33f33)",
 	Numbers: []Number{
-		nsccTarget:    {"target_ps", 0, "queueing delay to aim at; 0: the unloaded round trip, or 3/4 of it if switches trim"},
-		nsccNear:      {"near_ps", 1_000_000, "a delay below it is almost none: after a window of such acknowledgements the window grows fast"},
-		nsccRefBDP:    {"reference_bytes", 150_000, "bytes on their way in the reference network, 100 Gb/s and 12 us: gains are scaled to it"},
-		nsccRefRTT:    {"reference_ps", 12_000_000, "its round trip"},
-		nsccFair:      {"fair_percent", 500, "of a packet that a round trip above the target earns"},
-		nsccShare:     {"proportional_percent", 400, "of a packet that a round trip below it earns, times what is left to it, per reference_ps"},
-		nsccFastGain:  {"fast_percent", 25, "of what is acknowledged that fast growth adds"},
-		nsccSteady:    {"steady_percent", 15, "of a packet that every round trip adds"},
-		nsccCut:       {"cut_percent", 80, "of the excess of the average delay that a decrease takes off"},
-		nsccWeight:    {"weight", 80, "a delay counts one part in so many of the average"},
-		nsccQuickPart: {"quick_part", 8, "a quick adaptation comes if less than one part in so many of the largest window has arrived"},
+		nsccTarget:    {"target_ps", 0, 0, "queueing delay to aim at; 0: the unloaded round trip, or 3/4 of it if switches trim"},
+		nsccNear:      {"near_ps", 1_000_000, 0, "a delay below it is almost none: after a window of such acknowledgements the window grows fast"},
+		nsccRefBDP:    {"reference_bytes", 150_000, 1, "bytes on their way in the reference network, 100 Gb/s and 12 us: gains are scaled to it"},
+		nsccRefRTT:    {"reference_ps", 12_000_000, 1, "its round trip"},
+		nsccFair:      {"fair_percent", 500, 0, "of a packet that a round trip above the target earns"},
+		nsccShare:     {"proportional_percent", 400, 0, "of a packet that a round trip below it earns, times what is left to it, per reference_ps"},
+		nsccFastGain:  {"fast_percent", 25, 0, "of what is acknowledged that fast growth adds"},
+		nsccSteady:    {"steady_percent", 15, 0, "of a packet that every round trip adds"},
+		nsccCut:       {"cut_percent", 80, 0, "of the excess of the average delay that a decrease takes off"},
+		nsccWeight:    {"weight", 80, 1, "a delay counts one part in so many of the average"},
+		nsccQuickPart: {"quick_part", 8, 1, "a quick adaptation comes if less than one part in so many of the largest window has arrived"},
 	},
 	Handle: NSCC,
 }
@@ -83,7 +83,7 @@ func NSCC(f *spin.Flow, s *State) {
 	case spin.FlowTrimmed:
 		nsccBased(f, s)
 		s[nsccIgnored] += f.Bytes
-		nsccAverage(f, s, nsccRTT(f, s))
+		nsccAverage(s, nsccRTT(f, s))
 		s[nsccLoss] = 1
 		if !nsccQuick(f, s, true, true, 0) {
 			f.Window = max(f.Window, f.Bytes) - f.Bytes
@@ -117,9 +117,9 @@ func nsccAcked(f *spin.Flow, s *State) {
 	if nsccBased(f, s); f.RTT != 0 {
 		delay = f.RTT - s[nsccBase]
 		if !marked && delay > s[nsccTarget] {
-			nsccAverage(f, s, s[nsccBase]/4)
+			nsccAverage(s, s[nsccBase]/4)
 		} else {
-			nsccAverage(f, s, delay)
+			nsccAverage(s, delay)
 		}
 	}
 	if nsccQuick(f, s, false, marked, delay) {
@@ -149,7 +149,7 @@ func nsccAcked(f *spin.Flow, s *State) {
 func nsccRTT(f *spin.Flow, s *State) uint64 { return s[nsccBDP] * f.MTUTime / f.MTU }
 
 // nsccAverage adds a delay to the average.
-func nsccAverage(f *spin.Flow, s *State, delay uint64) {
+func nsccAverage(s *State, delay uint64) {
 	s[nsccDelay] = (delay + (s[nsccWeight]-1)*s[nsccDelay]) / s[nsccWeight]
 }
 

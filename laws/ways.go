@@ -6,7 +6,7 @@ var spray = &Law{Name: "spray", Short: "all paths in turn, whatever becomes of t
 
 var recycle = &Law{
 	Name: "recycle", Short: "paths whose packets came unmarked again, else the next without a penalty (htsim's default: REPS and a bitmap)",
-	Numbers: []Number{{"mark_penalty", 1, "turns that a path misses after a mark"}, {"trim_penalty", 4, "after a trimmed packet"}},
+	Numbers: []Number{{"mark_penalty", 1, 0, "turns that a path misses after a mark"}, {"trim_penalty", 4, 0, "after a trimmed packet"}},
 	Handle:  Recycle,
 }
 
@@ -102,12 +102,12 @@ func Recycle(f *spin.Flow, s *State) {
 }
 
 // penalty is the word and the shift of a path's penalty.
-func penalty(f *spin.Flow, s *State, path uint64) (word *uint64, shift uint64) {
+func penalty(s *State, path uint64) (word *uint64, shift uint64) {
 	return &s[wayPenalties+path/16], path % 16 * 4
 }
 
 func penalize(f *spin.Flow, s *State, by uint64) {
-	word, shift := penalty(f, s, f.Path)
+	word, shift := penalty(s, f.Path)
 	now := *word >> shift & wayMost
 	*word += (min(now+by, wayMost) - now) << shift
 }
@@ -117,7 +117,7 @@ func penalize(f *spin.Flow, s *State, by uint64) {
 func spared(f *spin.Flow, s *State, n uint64) uint64 {
 	path := turn(f, s, n)
 	for i := range n {
-		word, shift := penalty(f, s, path)
+		word, shift := penalty(s, path)
 		if *word>>shift&wayMost == 0 {
 			break
 		}

@@ -101,7 +101,7 @@ func (t *reliable) begin(p *peer) {
 	}
 	s := t.fabric
 	f := &flow{rate: spin.Flow{
-		Base: uint64(t.laws.trip(int(p.node))), MTU: uint64(s.MTU) + uint64(s.Header), MTUTime: uint64(s.Serial(int(s.MTU))), Payload: uint64(s.MTU),
+		Base: uint64(t.laws.trip(int(p.node))), MTU: uint64(s.MTU) + uint64(s.Header), MTUTime: uint64(max(1, s.Serial(int(s.MTU)))), Payload: uint64(s.MTU),
 		Paths: uint32(min(t.spec.Paths, fabric.Paths)), Seed: t.laws.seed + uint64(p.node)<<32, Now: uint64(t.now()),
 	}}
 	if s.Trim != "" {

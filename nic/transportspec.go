@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/internal/fields"
@@ -96,7 +97,7 @@ func (s *TransportSpec) Validate(mtu int32) error {
 	}
 	fields.Between(&wrong, "paths", s.Paths, min(1, len(s.Way)), fabric.Paths)
 	for _, name := range slices.Sorted(maps.Keys(s.Numbers)) {
-		wrong.Add("numbers."+name, s.number(name))
+		wrong.Add("numbers."+name, s.number(name, s.Numbers[name]))
 	}
 	grants := 0
 	if l := laws.Find(laws.Rates, s.Law); l != nil && l.Grants {
@@ -117,17 +118,28 @@ func (s *TransportSpec) Validate(mtu int32) error {
 	return wrong.Join()
 }
 
-// number returns an error if neither law has a number of a name.
-func (s *TransportSpec) number(name string) error {
-	err := errors.New("there is neither law nor way")
+// number returns an error if neither law has a number of a name, or one cannot
+// have the value.
+func (s *TransportSpec) number(name string, value uint64) error {
+	var all []string
+	found := false
 	for _, l := range []*laws.Law{laws.Find(laws.Rates, s.Law), laws.Find(laws.Ways, s.Way)} {
-		if l != nil {
-			if err = l.Check(name); err == nil {
-				return nil
-			}
+		if l == nil {
+			continue
+		}
+		known, err := l.Check(name, value)
+		if err != nil {
+			return err
+		}
+		found = found || known
+		for _, n := range l.Numbers {
+			all = append(all, n.Name)
 		}
 	}
-	return err
+	if found {
+		return nil
+	}
+	return fmt.Errorf("neither law %q nor way %q has such a number, expected one of %s%s", s.Law, s.Way, strings.Join(all, ", "), fields.DidYouMean(name, all))
 }
 
 // Fits returns what a network needs of the transport, each with the field's

@@ -1,7 +1,6 @@
 package networks
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
 	"math"
@@ -32,12 +31,10 @@ type oneIncast struct {
 }
 
 func readIncasts(t *testing.T) (list []oneIncast) {
-	file, err := os.Open("testdata/incasts.tsv")
+	text, err := os.ReadFile("testdata/incasts.tsv")
 	require.NoError(t, err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		f := strings.Split(lines.Text(), "\t")
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if strings.HasPrefix(f[0], "#") || f[0] == "gbps" {
 			continue
 		}
@@ -55,7 +52,6 @@ func readIncasts(t *testing.T) (list []oneIncast) {
 		}
 		list = append(list, in)
 	}
-	require.NoError(t, lines.Err())
 	require.Len(t, list, 720)
 	return list
 }
@@ -116,7 +112,7 @@ func TestIncasts(t *testing.T) {
 		require.NoError(t, err)
 		last := func(unit sim.Time) float64 {
 			list, starts := in.load(t, unit)
-			ends, err := play(p, incastNodes, 1, list, starts, in.mib<<20)
+			ends, err := play(p, incastNodes, 1, list, starts, in.mib<<20, nil)
 			require.NoError(t, err)
 			return float64(slices.Max(ends)) / float64(sim.Microsecond)
 		}

@@ -85,13 +85,13 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 
 // play brings messages of one size, and returns when each has ended. An error is
 // a lost byte, a hang, or unequal books.
-func play(p *profile.Profile, nodes, cores int, list []flow, starts []sim.Time, size int) ([]sim.Time, error) {
+func play(p *profile.Profile, nodes, cores int, list []flow, starts []sim.Time, size int, slots map[string]runtime.Module) ([]sim.Time, error) {
 	ends := make([]sim.Time, len(list))
 	into := map[int][]int{}
 	for i, f := range list {
 		into[f.to] = append(into[f.to], i)
 	}
-	cfg := runtime.Config{Profile: p, Nodes: nodes, Seed: 1, Cores: cores, Stop: func() error { return nil }}
+	cfg := runtime.Config{Profile: p, Nodes: nodes, Seed: 1, Cores: cores, Slots: slots, Stop: func() error { return nil }}
 	_, err := experiment.Simulate(context.Background(), cfg, func(c *runtime.Cluster) error {
 		for to := range nodes {
 			if of := into[to]; of != nil {
@@ -123,12 +123,34 @@ func TestRandomNetworks(t *testing.T) {
 		i += *campaignFrom
 		d, err := drawNetwork(rand.New(rand.NewPCG(*campaignSeed, uint64(i))))
 		require.NoError(t, err, "network %d", i)
-		ends, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size)
+		ends, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size, nil)
 		require.NoError(t, err, "-networks.seed=%d -networks.from=%d -networks.runs=1: %v", *campaignSeed, i, d)
 		if d.cores > 1 {
-			again, err := play(d.profile, d.nodes, d.cores, d.flows, nil, d.size)
+			again, err := play(d.profile, d.nodes, d.cores, d.flows, nil, d.size, nil)
 			require.NoError(t, err, "network %d on %d cores: %v", i, d.cores, d)
 			require.Equal(t, ends, again, "network %d: %v", i, d)
 		}
+	}
+}
+
+// A law as a module has the times of the same law in Go, in whatever place.
+func TestModulesAreTheLaws(t *testing.T) {
+	slots := map[string]runtime.Module{
+		runtime.SlotLaw: {Name: "nscc", Wasm: laws.NSCCModule}, runtime.SlotWay: {Name: "recycle", Wasm: laws.RecycleModule},
+	}
+	r := rand.New(rand.NewPCG(*campaignSeed, 0))
+	for i := range 25 {
+		d, err := drawNetwork(r)
+		require.NoError(t, err)
+		d.profile.Fabric.Kind, d.profile.Fabric.LeafNodes, d.profile.Fabric.Spines, d.profile.Fabric.Paths = fabric.LeafSpine, 4, 3, fabric.ByPacket
+		d.profile.Transport.Law, d.profile.Transport.Way, d.profile.Transport.Paths = "nscc", "recycle", 32
+		want, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size, nil)
+		require.NoError(t, err)
+		if i%2 > 0 {
+			d.profile.Transport.Law, d.profile.Transport.Way = "dctcp", "spray"
+		}
+		got, err := play(d.profile, d.nodes, d.cores, d.flows, nil, d.size, slots)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%v", d)
 	}
 }

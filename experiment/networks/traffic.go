@@ -75,11 +75,11 @@ for its bytes, and one round trip: no congestion control is faster.`,
 var (
 	transport = handlers.New("transport", laws.NSCCModule)
 	lawSlot   = transport.Slot(handlers.Slot{
-		Name: "law", Short: "a rate law in place of transport.law", Handlers: []string{laws.Export},
+		Name: "law", Short: "a rate law in place of transport.law", Handlers: []string{laws.Export}, Free: true,
 		Expects: []string{"The module's function law gets the record Flow and 64 words of state, at every event of the packets to a node, and sets what may be on its way (docs/networks.md)."},
 	})
 	waySlot = transport.Slot(handlers.Slot{
-		Name: "way", Short: "a path choice in place of transport.way", Handlers: []string{laws.Export},
+		Name: "way", Short: "a path choice in place of transport.way", Handlers: []string{laws.Export}, Free: true,
 		Expects: []string{"Likewise; it sets the path of each packet."},
 	})
 )
@@ -109,7 +109,7 @@ func flows(p *experiment.Point) (list []flow) {
 	nodes, senders := p.Int("nodes"), p.Int("senders")
 	switch p.Text("pattern") {
 	case permutation:
-		order := rand.New(rand.NewPCG(uint64(p.Seed), uint64(nodes))).Perm(nodes)
+		order := rand.New(rand.NewPCG(p.Seed, uint64(nodes))).Perm(nodes)
 		for i, from := range order {
 			list = append(list, flow{from, order[(i+1)%nodes]})
 		}
