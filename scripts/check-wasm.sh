@@ -4,7 +4,7 @@
 #   scripts/check-wasm.sh
 #
 # Needs the compilers of scripts/install-tinygo.sh and scripts/install-languages.sh (Rust 1.63, of Debian 12). Exit status 1 if a module differs, or is not
-# made by a go:generate directive of its folder; go generate ./handlers/... ./examples/... ./internal/... ./experiment brings them up to date.
+# made by a go:generate directive of its folder; go generate ./handlers/... ./laws ./examples/... ./internal/... ./experiment brings them up to date.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -43,14 +43,14 @@ while IFS=: read -r file line; do
 		bad=1
 	fi
 	checked=$((checked + 1))
-done < <(grep -rE --include='*.go' "$directive" handlers examples internal experiment | sort)
+done < <(grep -rE --include='*.go' "$directive" handlers laws examples internal experiment | sort)
 
 while IFS= read -r module; do
 	if [[ -z ${made[$module]-} ]]; then
 		printf '%s has no go:generate directive\n' "$module" >&2
 		bad=1
 	fi
-done < <(git ls-files 'handlers/**.wasm' 'examples/**.wasm' 'internal/lab/**.wasm' 'internal/cores/**.wasm' 'experiment/**.wasm' | sort -u)
+done < <(git ls-files 'handlers/**.wasm' 'laws/*.wasm' 'examples/**.wasm' 'internal/lab/**.wasm' 'internal/cores/**.wasm' 'experiment/**.wasm' | sort -u)
 
 if [[ $checked -eq 0 ]]; then
 	echo 'check-wasm: no go:generate directive found' >&2

@@ -9,6 +9,8 @@ import (
 	"github.com/spinsim/spinsim/spin"
 )
 
+//go:generate go run ../../internal/build/cmd -o aimd.wasm .
+
 // state is what the law remembers of the packets to a node.
 type state struct {
 	_     structs.HostLayout
