@@ -133,7 +133,7 @@ func (t *part) handleBounded(e *sim.Event) {
 		}
 		return
 	}
-	i, channel := n.route(e.Dst, e.A, e.B)
+	i, channel := n.route(e.Dst, e.A, e.B, e.Time)
 	class := classOf(e.B)
 	k := i<<n.shift + int(class)*n.channels + channel
 	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}

@@ -15,6 +15,7 @@ var leafSpineKind = &kind{
 		numberField("leaf_nodes", func(s *Spec) *int { return &s.LeafNodes }),
 		numberField("spines", func(s *Spec) *int { return &s.Spines }),
 		pathsField,
+		choicesField,
 	},
 	check: func(s *Spec) (errs []error) {
 		if s.LeafNodes < 1 || s.LeafNodes > maxLeaf {
@@ -26,7 +27,7 @@ var leafSpineKind = &kind{
 		return append(errs, s.checkPaths()...)
 	},
 	build: func(s *Spec, nodes int) (Topology, error) {
-		t := &leafSpine{nodes: nodes, down: s.LeafNodes, spines: s.Spines, leaves: (nodes + s.LeafNodes - 1) / s.LeafNodes, flows: s.Paths == ByFlow || s.Paths == ByPacket}
+		t := &leafSpine{nodes: nodes, down: s.LeafNodes, spines: s.Spines, leaves: (nodes + s.LeafNodes - 1) / s.LeafNodes, flows: s.Paths == ByFlow || s.spread()}
 		if _, links := t.Size(); links > maxLinks {
 			return nil, fmt.Errorf("leaf_nodes, spines: %d links, want at most %d", links, maxLinks)
 		}
@@ -53,7 +54,7 @@ func numberField(name string, of func(s *Spec) *int) *field {
 // With fewer spines than nodes of a leaf it is oversubscribed.
 type leafSpine struct {
 	nodes, down, leaves, spines int
-	flows                       bool // ByFlow, ByPacket
+	flows                       bool // ByFlow, or packets of a pair take different ways
 }
 
 // ports is how many links leave a leaf.

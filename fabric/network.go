@@ -15,7 +15,7 @@ type network struct {
 	spec   Spec
 	topo   Topology
 	tree   *tree  // topo, if it is a tree
-	pathed pathed // topo, with ByPacket
+	pathed pathed // topo, if packets of a pair take different ways
 	first  sim.ID // of the switches
 	ports  []port // of the nodes
 	absent int    // nodes that are not attached
@@ -160,7 +160,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 		n.outboxes = make([]outbox, links)
 	}
 	n.pathed, _ = topo.(pathed)
-	if spec.Paths != ByPacket {
+	if !spec.spread() {
 		n.pathed = nil
 	}
 	n.divide()
@@ -349,9 +349,12 @@ type pathed interface {
 }
 
 // route is the topology's Route, with a direct call for trees.
-func (n *network) route(at sim.ID, a, b uint64) (out, channel int) {
+func (n *network) route(at sim.ID, a, b uint64, now sim.Time) (out, channel int) {
 	s, src, dst := int(at-n.first), int(a>>32&nodeMask), int(a&nodeMask)
 	if n.pathed != nil {
+		if n.spec.Paths == ByLoad {
+			return n.lightest(s, src, dst, b, now), 0
+		}
 		return n.pathed.routeBy(s, src, dst, uint32(b>>pathShift)), 0
 	}
 	if n.tree != nil {
@@ -372,7 +375,7 @@ func (t *part) Handle(e *sim.Event) {
 		t.handlePorts(e)
 		return
 	}
-	i, _ := n.route(e.Dst, e.A, e.B)
+	i, _ := n.route(e.Dst, e.A, e.B, e.Time)
 	bytes := int64(e.B>>32&lengthMask) + n.header
 	l := &n.links[i]
 	a, kind := e.A, sim.Kind(0)

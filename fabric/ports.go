@@ -35,7 +35,7 @@ func (t *part) handlePorts(e *sim.Event) {
 		t.serve(e.Dst, int(e.A))
 		return
 	}
-	i, _ := n.route(e.Dst, e.A, e.B)
+	i, _ := n.route(e.Dst, e.A, e.B, e.Time)
 	l, q := &n.links[i], &n.outboxes[i]
 	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}
 	class := classOf(w.b)

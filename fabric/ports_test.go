@@ -184,6 +184,32 @@ func TestPathsByPacket(t *testing.T) {
 	})
 }
 
+// Of one flow at the full rate of its link, over four spines of a quarter of that
+// rate, a switch that compares two ways lets the last packet arrive earlier than
+// one that compares one, and four are not later than two. With nothing else in
+// the way the last of 64 packets can be no earlier than 64 of them on a node's
+// link and one on a spine's.
+func TestPathsByLoad(t *testing.T) {
+	last := map[int]sim.Time{}
+	for _, choices := range []int{1, 2, 4} {
+		spec := spinDis()
+		spec.Kind, spec.LeafNodes, spec.Spines, spec.Paths, spec.Choices = LeafSpine, 2, 4, ByLoad, choices
+		spec.Rate, spec.SwitchRate = sim.NewRate(20, 1), sim.NewRate(80, 1)
+		require.NoError(t, spec.Validate())
+		s := build(t, spec, 4, nil)
+		for i := range uint32(64) {
+			s.ports[0].Send(Packet{Dst: 3, Bytes: 4096, Seq: i})
+		}
+		got := s.run(t)
+		require.Len(t, got, 64)
+		last[choices] = got[63].at
+	}
+	require.Less(t, last[2], last[1])
+	require.LessOrEqual(t, last[4], last[2])
+	spec := spinDis()
+	require.GreaterOrEqual(t, last[4], 64*spec.Serial(4096)+sim.NewRate(80, 1).Time(4096))
+}
+
 // Sprayed over 512 paths, packets of one pair use every spine.
 func TestSprayUsesEverySpine(t *testing.T) {
 	spec := spinDis()

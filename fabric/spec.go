@@ -34,9 +34,12 @@ type Spec struct {
 	// have none.
 	Spines int `yaml:"spines,omitempty"`
 	// Paths is how the switches of kinds fat-tree and leaf-spine choose among ways
-	// up: [ByDestination], [ByFlow] or [ByPacket]. Absent: ByDestination. Other kinds
-	// have none.
+	// up: [ByDestination], [ByFlow], [ByPacket] or [ByLoad]. Absent: ByDestination.
+	// Other kinds have none.
 	Paths string `yaml:"paths,omitempty"`
+	// Choices is how many ways a switch compares for a packet, 1 to 64. Only with
+	// Paths ByLoad.
+	Choices int `yaml:"choices,omitempty"`
 	// Dims are the lengths of a torus's rings, 1 to 8 of them: [4, 4, 2] has 32
 	// switches with a node each. For kind exanest they are three numbers of QFDBs:
 	// on a mezzanine, mezzanines in a group, groups; [4, 4, 2] has 128 nodes.

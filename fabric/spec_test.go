@@ -47,7 +47,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"rate: 1/1048577ps/B is faster than 1048576 bytes in a picosecond":                   func(s *Spec) { s.Rate = sim.NewRate(1, 1<<20+1) },
 		"mtu: want 1 to 65536 bytes, got 65537":                                              func(s *Spec) { s.MTU = 1<<16 + 1 },
 		"header: want 0 to 65536 bytes, got 65537":                                           func(s *Spec) { s.Header = 1<<16 + 1 },
-		`paths: want destination, flow or packet, got "all"`:                                 func(s *Spec) { s.Paths = "all" },
+		`paths: want destination, flow, packet or load, got "all"`:                           func(s *Spec) { s.Paths = "all" },
 		"paths: flow has no meaning with kind crossbar, want kind fat-tree or leaf-spine":    func(s *Spec) { s.Kind, s.Paths = Crossbar, ByFlow },
 		"queue: want room for a packet, mtu + header = 4096, to 1073741824 bytes, got 4095":  func(s *Spec) { s.Queue = 4095 },
 		"queue: a switch drops what finds no room: with buffer packets wait for room instead, and with no_contention or add_gap nothing is known of a queue": func(s *Spec) { s.Queue, s.Buffer = 1<<20, Buffers{1 << 20} },

@@ -8,15 +8,22 @@ const FatTree = "fat-tree"
 
 var radixField = &field{name: "radix"}
 
-// Values of Spec.Paths. But with ByPacket, packets from one node to another take
-// one path, and so arrive in order.
+// Values of Spec.Paths. But with ByPacket and ByLoad, packets from one node to
+// another take one path, and so arrive in order.
 const (
 	ByDestination = "destination" // D-mod-k: no permutation by a shift shares a link
 	ByFlow        = "flow"        // ECMP: a hash of source and destination chooses
 	// ByPacket is spraying: a hash of source, destination and Packet.Path chooses.
 	// Packets of a pair may pass each other.
 	ByPacket = "packet"
+	// ByLoad is adaptive routing: each switch compares Spec.Choices of its ways,
+	// drawn by a hash of the packet, and takes the one with the least load. Packets
+	// of a pair may pass each other.
+	ByLoad = "load"
 )
+
+// spread reports whether packets of a pair may take different ways.
+func (s *Spec) spread() bool { return s.Paths == ByPacket || s.Paths == ByLoad }
 
 var pathsField = &field{
 	name: "paths",
@@ -29,9 +36,11 @@ var pathsField = &field{
 	clear: func(s *Spec) { s.Paths = "" },
 }
 
+var choicesField = numberField("choices", func(s *Spec) *int { return &s.Choices })
+
 var fatTreeKind = &kind{
 	name:   FatTree,
-	fields: []*field{radixField, pathsField},
+	fields: []*field{radixField, pathsField, choicesField},
 	check: func(s *Spec) (errs []error) {
 		if s.Radix < 4 || s.Radix%2 != 0 || s.Radix > MaxNodes {
 			errs = append(errs, fmt.Errorf("radix: want an even number from 4 to %d, got %d", MaxNodes, s.Radix))
@@ -40,17 +49,24 @@ var fatTreeKind = &kind{
 	},
 	build: func(s *Spec, nodes int) (Topology, error) {
 		t := newTree(s.Radix, nodes)
-		t.flows = s.Paths == ByFlow || s.Paths == ByPacket
+		t.flows = s.Paths == ByFlow || s.spread()
 		return t, nil
 	},
 }
 
-func (s *Spec) checkPaths() []error {
+// maxChoices bounds Spec.Choices.
+const maxChoices = 64
+
+func (s *Spec) checkPaths() (errs []error) {
 	switch s.Paths {
-	case "", ByDestination, ByFlow, ByPacket:
-		return nil
+	case "", ByDestination, ByFlow, ByPacket, ByLoad:
+	default:
+		errs = append(errs, fmt.Errorf("paths: want %s, %s, %s or %s, got %q", ByDestination, ByFlow, ByPacket, ByLoad, s.Paths))
 	}
-	return []error{fmt.Errorf("paths: want %s, %s or %s, got %q", ByDestination, ByFlow, ByPacket, s.Paths)}
+	if byLoad := s.Paths == ByLoad; s.Choices < 0 || s.Choices > maxChoices || s.Choices > 0 != byLoad {
+		errs = append(errs, fmt.Errorf("choices: want 1 to %d with paths %s, 0 with others, got %d", maxChoices, ByLoad, s.Choices))
+	}
+	return errs
 }
 
 // tree is a k-ary n-tree of radix-k switches, m = k/2. Levels count from 0 at
@@ -68,7 +84,7 @@ func (s *Spec) checkPaths() []error {
 type tree struct {
 	nodes int
 	half  uint32 // m; unused for a crossbar
-	flows bool   // ByFlow, ByPacket
+	flows bool   // ByFlow, or packets of a pair take different ways
 	// [l] is the number of nodes below a switch of level l-1, and of ways up to a
 	// switch of level l
 	span   []uint32

@@ -65,7 +65,7 @@ func (s *Spec) checkUnits() (errs []error) {
 type united struct {
 	Topology
 	spec  UnitSpec
-	paths pathed  // Topology, with ByPacket
+	paths pathed  // Topology, if packets of a pair take different ways
 	nodes int     // without units
 	links int     // of Topology
 	at    []int32 // switches of the units
@@ -86,7 +86,7 @@ func (s *Spec) withUnits(topo Topology, nodes int) (Topology, error) {
 	for n := nodes - 1; n >= 0; n-- {
 		t.host[topo.Home(n)] = int32(n)
 	}
-	if s.Paths == ByPacket {
+	if s.spread() {
 		t.paths, _ = topo.(pathed)
 	}
 	bare := false
@@ -102,7 +102,7 @@ func (s *Spec) withUnits(topo Topology, nodes int) (Topology, error) {
 		return nil, fmt.Errorf("units: %d nodes and %d links with them, want at most %d and %d", n, l, MaxNodes, maxLinks)
 	}
 	if bare && t.paths != nil && len(s.Buffer) > 0 {
-		return nil, fmt.Errorf("units.at: %s: with buffer and paths: %s ways to switches without nodes have no virtual channel of their own; want %s, or other paths", UnitsAtAll, ByPacket, UnitsAtLeaves)
+		return nil, fmt.Errorf("units.at: %s: with buffer and paths: %s ways to switches without nodes have no virtual channel of their own; want %s, or other paths", UnitsAtAll, s.Paths, UnitsAtLeaves)
 	}
 	if bare {
 		if err := t.wayfind(switches); err != nil {

@@ -149,6 +149,9 @@ func (s *TransportSpec) Fits(f *fabric.Spec) error {
 	if sprays := f.Paths == fabric.ByPacket; sprays != (s.Way != "") {
 		wrong.Add("transport.way", fmt.Errorf("%q with fabric.paths %q: packets choose their ways with both, or with neither", s.Way, f.Paths))
 	}
+	if f.Paths == fabric.ByLoad && s.Kind != Reliable {
+		wrong.Add("fabric.paths", fmt.Errorf("%s with transport.kind %s: packets may pass each other, want kind %s, which puts them in order", f.Paths, s.Kind, Reliable))
+	}
 	if f.Trim != "" && s.Law == "" {
 		wrong.Add("fabric.trim", errors.New("nobody sends a trimmed packet again: want transport.law"))
 	}

@@ -17,7 +17,7 @@ import (
 
 // words are the possible texts of fields, and some that are hard to write.
 var words = []string{
-	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", "nscc", "dctcp", "arriving", "either", "spray", "recycle", fabric.FatTree, fabric.Crossbar, fabric.ByFlow, fabric.UnitsAtAll, "zyx", "up",
+	"full", "latency", "cycles", "nothing", "initiated", "landed", "pipelined", "serial", "none", "reliable", "nscc", "dctcp", "arriving", "either", "load", "spray", "recycle", fabric.FatTree, fabric.Crossbar, fabric.ByFlow, fabric.UnitsAtAll, "zyx", "up",
 	"block", "loop", "offset", "index", "none", "queue", "stall", "poison", "tasklet", "always", "own", "message", "page", "once", "process", "read-write", "cache", "memory", "cached", "ordered", "together", "mailbox", "sum", "acknowledged", "", "a: b, {c} [d] #e 'f' \"g\" <é>", "two\nlines \\n", " 010 ", "~", "null", "1e3", "yes", "*x", "- x",
 }
 
@@ -75,6 +75,7 @@ var contexts = [][]string{
 	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=4", "fabric.spines=2"},
 	{"fabric.queue=64KiB", "fabric.answers_first=true", "fabric.mark_to=32KiB", "fabric.header=64", "fabric.paths=packet", "transport.kind=reliable", "transport.law=nscc", "transport.way=spray", "transport.paths=64"},
 	{"fabric.units={at: leaves, rate: 1ps/B, wire: 1ns}"},
+	{"fabric.paths=load", "fabric.choices=2", "transport.kind=reliable"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
 	{"host.library={vectors: once}", "dma.shared_memory=false"},
 	{"fabric.faults={delay: 0.25, max_delay: 1us}"},

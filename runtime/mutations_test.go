@@ -43,7 +43,7 @@ var mutations = [][3]string{
 	{"nic/reliable.go", "\t\tt.below.hold(-1)\n\t}\n\tt.transmit(p, k)", "t.below.hold(-1)\n}\nif k.i == 1 {\nreturn\n}\nt.transmit(p, k)"},
 	{"nic/reliable.go", "\t\tt.retire(p.window.pop())\n\t\tprogress = true\n", "if progress = true; p.window.front().i == 1 {\nnumber++\n}\nt.retire(p.window.pop())\n"},
 	{"fabric/fabric.go", "uint64(uint32(p.Bytes))<<32", "uint64(uint32(p.Bytes-p.Bytes&1))<<32"},
-	{"fabric/network.go", "i, _ := n.route(e.Dst, e.A, e.B)", "if uint32(e.B) == 1 {\nreturn\n}\ni, _ := n.route(e.Dst, e.A, e.B)"},
+	{"fabric/network.go", "i, _ := n.route(e.Dst, e.A, e.B, e.Time)", "if uint32(e.B) == 1 {\nreturn\n}\ni, _ := n.route(e.Dst, e.A, e.B, e.Time)"},
 	{"fabric/credit.go", "\tn, out := t.network, k>>t.shift\n", "if uint32(w.b) == 1 {\nreturn\n}\nn, out := t.network, k>>t.shift\n"},
 	{"fabric/faulty.go", "\tif e.Kind == kindAgain {\n", "if e.Kind == kindAgain {\nreturn\n}\nif e.Kind == kindAgain {\n"},
 	{"host/bus.go", "\t\ta.Client.Ended(a, i, OK)\n", "if i != 1 {\na.Client.Ended(a, i, OK)\n}\n"},

@@ -57,7 +57,10 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 		f.Radix = 4 + 2*r.IntN(4)
 	}
 	if f.Kind != fabric.Crossbar {
-		f.Paths = pick(fabric.ByDestination, fabric.ByFlow, fabric.ByPacket)
+		f.Paths = pick(fabric.ByDestination, fabric.ByFlow, fabric.ByPacket, fabric.ByLoad)
+	}
+	if f.Choices = 0; f.Paths == fabric.ByLoad {
+		f.Choices = 1 + r.IntN(4)
 	}
 	f.Queue = int64(f.MTU+f.Header) * (1 + r.Int64N(40))
 	f.Trim = pick("", fabric.TrimArriving, fabric.TrimEither)
@@ -143,6 +146,7 @@ func TestModulesAreTheLaws(t *testing.T) {
 		d, err := drawNetwork(r)
 		require.NoError(t, err)
 		d.profile.Fabric.Kind, d.profile.Fabric.LeafNodes, d.profile.Fabric.Spines, d.profile.Fabric.Paths = fabric.LeafSpine, 4, 3, fabric.ByPacket
+		d.profile.Fabric.Choices = 0
 		d.profile.Transport.Law, d.profile.Transport.Way, d.profile.Transport.Paths = "nscc", "recycle", 32
 		want, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size, nil)
 		require.NoError(t, err)
