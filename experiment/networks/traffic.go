@@ -31,7 +31,7 @@ var traffic = &experiment.Experiment{
 	Short: "messages that meet in the network, under a congestion control",
 	Long: `Nodes put messages of one size to others, all at the same time.
   incast       senders, spread over the network, to node 0
-  permutation  every node to another and from another, by chance: cycles of all nodes
+  permutation  senders, spread over the network, in a cycle by chance: each sends to the next
   victim       the incast, and a message from the last node to node 1, beside node 0
 A message has ended when its sender knows that all of it has arrived. The bound is the time that the busiest link of a node takes
 for its bytes, and one round trip: no congestion control is faster.`,
@@ -41,7 +41,7 @@ for its bytes, and one round trip: no congestion control is faster.`,
 	Axes: []experiment.Axis{
 		{Name: "pattern", Kind: report.Text, Of: []string{incast, permutation, victim}, Help: "who sends to whom: incast, permutation, victim"},
 		{Name: "nodes", Kind: report.Count, Least: "4", Most: "131072", Default: "256", Help: "of the network"},
-		{Name: "senders", Kind: report.Count, Least: "1", Most: "131072", Default: "8,32", Help: "of the incast; a permutation has all nodes"},
+		{Name: "senders", Kind: report.Count, Least: "1", Most: "131072", Default: "8,32", Help: "of the incast, or nodes of the permutation: at most all"},
 		experiment.SizeAxis("1MiB"),
 		{Name: "law", Kind: report.Text, Of: laws.Names(laws.Rates), Default: "nscc,rccc,dctcp,dcqcn", Field: "transport.law", Help: "rate law: " + strings.Join(laws.Names(laws.Rates), ", ") + " (docs/networks.md)"},
 	},
@@ -64,7 +64,7 @@ for its bytes, and one round trip: no congestion control is faster.`,
 		{Name: "dropped", Kind: report.Count, Help: "packets that a switch has dropped"},
 	}, experiment.ClusterColumns()...),
 	View: experiment.View{
-		Value: "efficiency", Series: []string{"law"}, X: "senders",
+		Value: "efficiency", Series: []string{"law"}, X: "senders", Answer: answer,
 		Summary: []string{experiment.ProfileColumn, "pattern", "nodes", "senders", "bytes", "law", "efficiency", "last_us", "bound_us", "first_us", "slowdown", "trimmed", "dropped", "retransmitted"},
 	},
 	Notes: []string{experiment.Compared},
@@ -86,19 +86,49 @@ var (
 
 func points(p *experiment.Point) (bool, error) {
 	nodes, senders := p.Int("nodes"), p.Int("senders")
-	most := nodes - 1
-	if p.Text("pattern") == victim {
-		most = nodes - 3 // not node 0, and neither end of the victim's message
-	}
+	most := map[string]int{
+		incast: nodes - 1, permutation: nodes,
+		victim: nodes - 3, // not node 0, and neither end of the victim's message
+	}[p.Text("pattern")]
 	switch {
 	case p.Profile.Transport.Law == "":
 		return false, fmt.Errorf("profile %s: transport.law: there is none, so nothing controls congestion", p.Profile.Origin.Name)
-	case p.Text("pattern") == permutation:
-		return p.First() == 0, nil
 	case senders > most:
 		return false, &experiment.NoPoint{Why: fmt.Errorf("--senders: %d, of %d nodes at most %d send", senders, nodes, most)}
 	}
 	return true, nil
+}
+
+// answer says of each pattern how near to the bound each law comes, with the most
+// senders, and what the incast does to the victim.
+func answer(results []*experiment.Result) (lines []string) {
+	if !experiment.Apart(results, "pattern", "senders", "law") {
+		return nil
+	}
+	most := 0
+	for _, r := range results {
+		most = max(most, r.Point.Int("senders"))
+	}
+	for _, pattern := range []string{incast, permutation, victim} {
+		var parts []string
+		for _, r := range results {
+			switch law := r.Point.Text("law"); {
+			case r.Point.Text("pattern") != pattern || r.Point.Int("senders") != most:
+			case pattern == victim:
+				parts = append(parts, fmt.Sprintf("%s %.2f", law, r.Float("slowdown")))
+			default:
+				parts = append(parts, fmt.Sprintf("%s %.1f%%", law, 100*r.Float("efficiency")))
+			}
+		}
+		what := fmt.Sprintf("Efficiency of the %s of %s", pattern, experiment.Counted(most, "sender"))
+		if pattern == victim {
+			what = fmt.Sprintf("Slowdown of a message beside an incast of %s", experiment.Counted(most, "sender"))
+		}
+		if len(parts) > 0 {
+			lines = append(lines, what+": "+strings.Join(parts, ", ")+".")
+		}
+	}
+	return lines
 }
 
 // flow is a message.
@@ -109,9 +139,9 @@ func flows(p *experiment.Point) (list []flow) {
 	nodes, senders := p.Int("nodes"), p.Int("senders")
 	switch p.Text("pattern") {
 	case permutation:
-		order := rand.New(rand.NewPCG(p.Seed, uint64(nodes))).Perm(nodes)
+		order := rand.New(rand.NewPCG(p.Seed, uint64(nodes))).Perm(senders)
 		for i, from := range order {
-			list = append(list, flow{from, order[(i+1)%nodes]})
+			list = append(list, flow{from * nodes / senders, order[(i+1)%senders] * nodes / senders})
 		}
 	case victim:
 		for i := range senders {
