@@ -69,7 +69,9 @@ func present(s *goal.Schedule) string {
 		}
 	}
 	for _, c := range s.Collectives() {
-		names = append(names, c.Name)
+		if !slices.Contains(names, c.Name) { // a name may be a kind
+			names = append(names, c.Name)
+		}
 	}
 	switch {
 	case len(names) == 0:

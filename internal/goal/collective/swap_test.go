@@ -180,6 +180,8 @@ func TestPick(t *testing.T) {
 	}
 	_, err := Pick(read(t, "num_ranks 1\nrank 0 {\n}\n"), []Chosen{{"a", "b"}})
 	require.ErrorContains(t, err, "expected one of none: lines with //coll name them")
+	_, err = Pick(read(t, strings.ReplaceAll(around, "//coll a allreduce", "//coll allreduce allreduce")), []Chosen{{"c", "x"}})
+	require.ErrorContains(t, err, "expected one of allreduce, broadcast, b")
 }
 
 // sent returns messages and bytes that each member sends.
