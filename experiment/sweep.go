@@ -221,7 +221,9 @@ func running(points []*Point) (libraries []string) {
 			}
 		}
 		for _, slot := range p.Slots() { // whose processors serve a user's module, too
-			libraries = append(libraries, slot.Library.Served())
+			if !slot.Free { // the simulator runs them itself
+				libraries = append(libraries, slot.Library.Served())
+			}
 		}
 	}
 	slices.Sort(libraries)

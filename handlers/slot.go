@@ -34,7 +34,7 @@ type Slot struct {
 	Fields []string
 	May    []string // numbers that the host sets if the module has them
 	// Free: without a module of the user's no module runs. The simulator does it
-	// itself, and the library's module does the same.
+	// itself, on no pool of processors, and the library's module does the same.
 	Free bool
 	// Kernel: the handlers run in the kernel of a node (runtime.KernelHandlers).
 	Kernel bool

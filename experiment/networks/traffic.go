@@ -73,12 +73,11 @@ for its bytes, and one round trip: no congestion control is faster.`,
 // The slots of the transport. Without a module of the user's, laws of package
 // laws run in them.
 var (
-	transport = handlers.New("transport", laws.NSCCModule)
-	lawSlot   = transport.Slot(handlers.Slot{
+	lawSlot = handlers.New("transport", laws.NSCCModule).Slot(handlers.Slot{
 		Name: "law", Short: "a rate law in place of transport.law", Handlers: []string{laws.Export}, Free: true,
 		Expects: []string{"The module's function law gets the record Flow and 64 words of state, at every event of the packets to a node, and sets what may be on its way (docs/networks.md)."},
 	})
-	waySlot = transport.Slot(handlers.Slot{
+	waySlot = handlers.New("transport", laws.RecycleModule).Slot(handlers.Slot{
 		Name: "way", Short: "a path choice in place of transport.way", Handlers: []string{laws.Export}, Free: true,
 		Expects: []string{"Likewise; it sets the path of each packet."},
 	})
