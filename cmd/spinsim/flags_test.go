@@ -146,6 +146,8 @@ func writeInputs(t *testing.T, dir string) {
 		"two.goal":  "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
 		"a.spc":     "0,0,512,W,0.1\n",
 		"two.graph": "0 1\n",
+		"a.tsv":     ownMeasured,
+		"open.tsv":  ownQuestions,
 		"count.yaml": `{profile: spin-dis, ranks: 2, entries: [{name: counter, ranks: 1, length: 64KiB, handlers: {module: count}}],
 			programs: [{ranks: 0, steps: [put: {to: 1, entry: counter, bytes: 8}]}]}`,
 	} {
@@ -205,7 +207,7 @@ func TestEveryNumberIsChecked(t *testing.T) {
 	require.Greater(t, tried, 600)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, left, 4, "nothing was written")
+	require.Len(t, left, 6, "nothing was written")
 }
 
 // nonsense maps flags that are not numbers to values that they do not take.
