@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
-	"github.com/spinsim/spinsim/handlers/internal/combine"
+	"github.com/spinsim/spinsim/handlers/allreduce/combine"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"

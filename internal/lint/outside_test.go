@@ -56,7 +56,7 @@ func isInternal(path string) bool { return strings.Contains(path+"/", "/internal
 // protocols, each with its own Options, Counts and constructor.
 // handlers/rdma/engine is for guests; its path is in the bytes of their modules.
 var publicPackages = []string{
-	"datatype", "exanet", "exanet/gsas", "exanet/ip", "experiment", "fabric", "goal", "handlers", "handlers/rdma/engine", "host", "hpu",
+	"datatype", "exanet", "exanet/gsas", "exanet/ip", "experiment", "fabric", "goal", "handlers", "handlers/allreduce/combine", "handlers/rdma/engine", "host", "hpu",
 	"inet", "laws", "ledger", "mpi", "mpirun", "nic", "portals", "profile", "report", "runtime", "sim", "smmu", "spin", "spin/spintest", "trace",
 }
 

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
-	"github.com/spinsim/spinsim/handlers/internal/combine"
+	"github.com/spinsim/spinsim/handlers/allreduce/combine"
 	"github.com/spinsim/spinsim/spin"
 )
 

@@ -5,7 +5,7 @@
 package main
 
 import (
-	"github.com/spinsim/spinsim/handlers/internal/combine"
+	"github.com/spinsim/spinsim/handlers/allreduce/combine"
 	"github.com/spinsim/spinsim/handlers/reduction"
 	"github.com/spinsim/spinsim/spin"
 )
