@@ -19,7 +19,8 @@
 // and Switch). A port sends one packet at a time, in the order of arrival; at
 // the same picosecond, packets from lower actor IDs first. If a packet goes from
 // a slow to a fast link (SwitchRate), the fast one starts later, because packets
-// leave without gaps. KindArrive comes with the tail.
+// leave without gaps. KindArrive comes with the tail. With Spec.AnswersFirst a port
+// has two queues, and one goes first: see ports.go.
 //
 // With no other traffic a packet of B = bytes + header arrives over h switches
 // after (Latency computes it)
@@ -38,7 +39,8 @@
 // 11,664, 209,952). A packet goes up to the lowest switch above both nodes. The
 // port up at level l is digit l, base m, of the destination (D-mod-k). So the
 // packets of a pair stay in order, and destinations below one edge switch spread
-// over all ways up. A crossbar is a tree of one switch.
+// over all ways up. Spec.Paths has other choices, also in a leaf-spine network: by
+// flow, by packet, by load. A crossbar is a tree of one switch.
 //
 // # Units
 //

@@ -132,8 +132,9 @@ type Port interface {
 	Release(p Packet)
 }
 
-// Fabric is a network of nodes numbered from 0. Packets of a class from one
-// node to another arrive in the order of sending, each exactly once.
+// Fabric is a network of nodes numbered from 0. Each packet arrives once. Those of
+// a class from one node to another arrive in the order of sending, unless they may
+// take different ways (Spec.Paths) or one is trimmed (Spec.Trim).
 type Fabric interface {
 	// Attach makes the actor id receive the packets for node and the events of its
 	// port, and returns the port. Attach every node that is a source or a
