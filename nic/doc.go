@@ -3,9 +3,7 @@
 // message. The stages decide when.
 //
 //	transmit.go  takes an operation of an interface, reads its data by DMA and cuts packets (LogGP)
-//	reliable.go  if the profile asks for it: numbers, acknowledges and repeats packets
-//	flow.go      with a rate law: says when packets leave, and by which way
-//	             (lawmodule.go: laws that are modules; grants.go: credits of receivers)
+//	reliable.go  if the profile asks for it: numbers, acknowledges, repeats packets; a rate law says when they leave (flow.go, grants.go)
 //	link.go      sends packets when the fabric takes them; package fabric carries them
 //	receive.go   finds the message of a packet: a header in the match lists, any other in the CAM
 //	match.go     lets package portals decide what the message means
