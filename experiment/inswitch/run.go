@@ -100,7 +100,7 @@ func (m *measured) trees(c *runtime.Cluster) (tree reduction.Tree, err error) {
 	}
 	for rank := range m.ranks {
 		err := c.Spawn(rank, "rank", func(p *runtime.Proc) error {
-			member, err := group.Open(p, rank)
+			member, err := group.Open(p, rank, nil)
 			if err != nil {
 				return err
 			}

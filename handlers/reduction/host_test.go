@@ -143,7 +143,7 @@ func (t Tree) fold(at int, c *stormCall) (sum []byte) {
 func (s *storm) run(rt require.TestingT) error {
 	for rank := range s.members {
 		require.NoError(rt, s.c.Spawn(rank, "member", func(p *runtime.Proc) error {
-			m, err := s.group.Open(p, rank)
+			m, err := s.group.Open(p, rank, nil)
 			if err != nil {
 				return err
 			}

@@ -30,17 +30,23 @@ type Member struct {
 	bits   uint64
 	counts []portals.Handle // of results, by block modulo the window
 	before []uint64         // what they have had before the call
-	done   portals.Handle   // of places whose results are there
-	over   uint64           // what done has at the end of the call
+	places portals.Handle   // of places whose results are there
+	over   uint64           // what places has at the end of the call
+	done   portals.Handle   // of calls that are over, and of trouble
 	status runtime.View
 	first  uint32 // number of the next call's first block
-	call   []portals.Handle
-	sent   []portals.Handle // descriptors of vectors, perhaps still in use
+	active bool
+	call   []portals.Handle // entries
+	entry  portals.ME       // the last one; here it is no allocation
+	source portals.MD
+	bound  portals.Handle   // descriptor of source; 0: none yet
+	old    []portals.Handle // descriptors of earlier vectors, perhaps still in use
 	broken error
 }
 
-// Open makes a process a member. It takes no time.
-func (g *Group) Open(p *runtime.Proc, rank int) (*Member, error) {
+// Open makes a process a member. It takes no time. beside is another membership of
+// the process, whose counter also counts the calls of this one; nil: it has its own.
+func (g *Group) Open(p *runtime.Proc, rank int, beside *Member) (*Member, error) {
 	u := handlers.NewSetup("reduction", p)
 	if rank < 0 || rank >= len(g.o.Members) || u.Self != g.o.Members[rank] {
 		return nil, fmt.Errorf("reduction: process %s is %v, not rank %d of the group's %d", p, u.Self, rank, len(g.o.Members))
@@ -53,7 +59,12 @@ func (g *Group) Open(p *runtime.Proc, rank int) (*Member, error) {
 		m.counts = append(m.counts, u.Counter("results of reduction"))
 	}
 	m.before = make([]uint64, len(m.counts))
-	m.done = u.Counter("results of reduction")
+	m.places = u.Counter("results of reduction")
+	if beside != nil {
+		m.done = beside.done
+	} else {
+		m.done = u.Counter("results of reduction")
+	}
 	m.status = p.Alloc(8)
 	u.Of = fmt.Sprintf(" of group %d", g.o.Number)
 	u.Append(u.Table(g.pt, portals.EQNone, 0), portals.AnyID, m.status, portals.ME{
@@ -72,7 +83,7 @@ func (m *Member) Begin(c allreduce.Call) error {
 	switch size := int(allreduce.Size(c.Type)); {
 	case m.broken != nil:
 		return m.broken
-	case m.call != nil:
+	case m.active:
 		return ErrBusy
 	case c.Result.Len() != n:
 		return fmt.Errorf("reduction: %d B for the result, expected %d B", c.Result.Len(), n)
@@ -82,11 +93,11 @@ func (m *Member) Begin(c allreduce.Call) error {
 	c.Source.Read()
 	c.Result.Write()
 	objects := m.ni.Objects()
-	md, err := objects.MDBind(&portals.MD{Start: c.Source.Addr(), Length: uint64(n)})
+	md, err := m.bind(c.Source)
 	if err != nil {
 		return err
 	}
-	m.sent = append(m.sent, md)
+	m.active = true
 	blocks, window := (n+m.group.block-1)/m.group.block, len(m.counts)
 	if err := m.expect(c.Result, blocks); err != nil {
 		return err
@@ -108,11 +119,14 @@ func (m *Member) Begin(c allreduce.Call) error {
 	for b := range min(window, blocks) {
 		place := m.place(b)
 		m.before[place] += uint64((blocks - b + window - 1) / window)
-		if err := objects.Triggered(portals.CTInc{CT: m.done, Increment: portals.CTEvent{Success: 1}}, m.counts[place], m.before[place]); err != nil {
+		if err := objects.Triggered(portals.CTInc{CT: m.places, Increment: portals.CTEvent{Success: 1}}, m.counts[place], m.before[place]); err != nil {
 			return err
 		}
 	}
 	m.over += uint64(min(window, blocks))
+	if err := objects.Triggered(portals.CTInc{CT: m.done, Increment: portals.CTEvent{Success: 1}}, m.places, m.over); err != nil {
+		return err
+	}
 	first := send(0, min(window, blocks))
 	m.first += uint32(blocks)
 	return m.ni.Put(first)
@@ -125,11 +139,12 @@ func (m *Member) place(block int) uint32 { return (m.first + uint32(block)) % ui
 func (m *Member) expect(result runtime.View, blocks int) error {
 	for b := range min(blocks, len(m.counts)) {
 		place := m.place(b)
-		h, err := m.ni.MEAppend(m.group.pt, &portals.ME{
+		m.entry = portals.ME{
 			Start: result.Addr(), Length: uint64(result.Len()), UID: portals.UIDAny, MatchID: portals.AnyID,
 			MatchBits: KindResult | uint64(place)<<PlaceShift, IgnoreBits: ^uint64(1<<IndexShift - 1),
 			CT: m.counts[place], Options: portals.OptMEOpPut | portals.OptMEEventCTComm | silent,
-		}, portals.PriorityList, 0)
+		}
+		h, err := m.ni.MEAppend(m.group.pt, &m.entry, portals.PriorityList, 0)
 		if err != nil {
 			return err
 		}
@@ -138,39 +153,78 @@ func (m *Member) expect(result runtime.View, blocks int) error {
 	return nil
 }
 
-// Wait waits until the result is there, or the reason why it will not come. The
-// core has then looked at the result for the poll time.
-func (m *Member) Wait() error {
-	if m.call == nil {
-		return m.broken
+// Done reports whether the call is over, and the reason if it has failed. It takes
+// no time.
+func (m *Member) Done() (bool, error) {
+	if !m.active || m.broken != nil {
+		return true, m.broken
 	}
-	var failed error
-	err := service.Await(m.ni, m.done, func() bool {
-		v, err := m.ni.Objects().CTGet(m.done)
-		failed = err
-		if binary.LittleEndian.Uint32(m.status.Read()) == Differs {
-			m.broken = fmt.Errorf("reduction: rank %d of %d: %w", m.rank, len(m.group.o.Members), ErrDiffers)
-		}
-		return m.broken != nil || failed != nil || v.Success >= m.over
-	})
-	if err := errors.Join(m.broken, failed, err); err != nil {
-		return err
+	if binary.LittleEndian.Uint32(m.status.Read()) == Differs {
+		m.broken = fmt.Errorf("reduction: rank %d of %d: %w", m.rank, len(m.group.o.Members), ErrDiffers)
+		return true, m.broken
 	}
+	v, err := m.ni.Objects().CTGet(m.places)
+	if err == nil && v.Success < m.over {
+		return false, nil
+	}
+	return true, errors.Join(err, m.release())
+}
+
+// release gives back what the call has used.
+func (m *Member) release() error {
 	for _, h := range m.call {
 		if err := m.ni.Objects().MEUnlink(h); err != nil {
 			return err
 		}
 	}
-	m.call = nil
-	var kept []portals.Handle
-	for _, md := range m.sent {
+	m.active, m.call = false, m.call[:0]
+	return nil
+}
+
+// bind returns a descriptor of a vector. Programs use the same vectors again, so it
+// keeps the last one.
+func (m *Member) bind(v runtime.View) (portals.Handle, error) {
+	source := portals.MD{Start: v.Addr(), Length: uint64(v.Len())}
+	if m.bound != 0 && source.Start == m.source.Start && source.Length == m.source.Length {
+		return m.bound, nil
+	}
+	if m.bound != 0 {
+		m.old = append(m.old, m.bound)
+	}
+	m.source = source
+	kept := m.old[:0]
+	for _, md := range m.old {
 		// a reliable transport may still wait for an acknowledgement
 		if err := m.ni.Objects().MDRelease(md); errors.Is(err, portals.ErrInUse) {
 			kept = append(kept, md)
 		} else if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	m.sent = kept
-	return nil
+	m.old = kept
+	md, err := m.ni.Objects().MDBind(&m.source)
+	m.bound = md
+	return md, err
 }
+
+// Wait waits until the result is there, or the reason why it will not come. The
+// core has then looked at the result for the poll time.
+func (m *Member) Wait() error {
+	if !m.active {
+		return m.broken
+	}
+	over, failed := false, error(nil)
+	err := service.Await(m.ni, m.done, func() bool {
+		over, failed = m.Done()
+		return over
+	})
+	return errors.Join(failed, err)
+}
+
+// NI returns the interface of the process, for programs that wait for several
+// things.
+func (m *Member) NI() *runtime.NI { return m.ni }
+
+// Signal returns the counter of calls that are over, for programs that wait for
+// several things.
+func (m *Member) Signal() portals.Handle { return m.done }

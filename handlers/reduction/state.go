@@ -11,7 +11,7 @@
 //	library, err := reduction.Load(cluster)
 //	tree, err := reduction.Switches(cluster, members, 0)
 //	group, err := library.Group(reduction.Options{Members: members, Tree: tree}) // before the programs
-//	m, err := group.Open(p, rank)                                              // in each program
+//	m, err := group.Open(p, rank, nil)                                         // in each program
 //	err = m.Begin(allreduce.Call{Source: v, Result: v, Op: allreduce.Sum, Type: allreduce.Float32})
 //	err = m.Wait()
 package reduction

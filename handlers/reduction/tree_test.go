@@ -161,7 +161,7 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 4, g.Window())
 	require.NoError(t, c.Spawn(0, "p", func(p *runtime.Proc) error {
-		_, err := g.Open(p, 0)
+		_, err := g.Open(p, 0, nil)
 		require.ErrorContains(t, err, "process p is 0/1, not rank 0 of the group's 2")
 		return nil
 	}))
@@ -189,7 +189,7 @@ func TestRefused(t *testing.T) {
 		failed := 0
 		for rank := range members {
 			require.NoError(t, c.Spawn(rank, "p", func(p *runtime.Proc) error {
-				m, err := g.Open(p, rank)
+				m, err := g.Open(p, rank, nil)
 				require.NoError(t, err)
 				v := p.Alloc(64)
 				for want, call := range map[string]allreduce.Call{
