@@ -336,7 +336,11 @@ func switchPoints(t *testing.T, ranks int, algorithms mpi.Algorithms, list []tri
 // cluster.
 func worldOf(t *testing.T, name string, o mpi.Options) *mpi.World {
 	// no cleanup: the caller closes the cluster
-	return worldWith(t, func(func()) {}, name, o.Ranks, o, runtime.Config{})
+	var set []string
+	if o.Allreduce == mpi.ModeSwitch {
+		set = []string{"fabric.units={at: all, rate: 1ps/B, wire: 1ns}"}
+	}
+	return worldWith(t, func(func()) {}, name, o.Ranks, o, runtime.Config{}, set...)
 }
 
 func collectives(t *testing.T, name string, ranks, trials int, o mpi.Options) {

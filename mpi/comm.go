@@ -28,6 +28,7 @@ type Comm struct {
 	numbers []int32 // by rank of the world, Undefined: no member; nil like members
 	split   int     // communicators made from it so far
 	log     callLog
+	planned int // 1 + its place in Options.Groups; 0: it is none of them
 	freed   bool
 	module  *module // computes Allreduce; nil: no module does
 }
@@ -189,8 +190,8 @@ func (c *Comm) Free() error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	if c == &r.world0 {
-		return fmt.Errorf("mpi: rank %d: the communicator of the world cannot be freed", r.rank)
+	if c == &r.world0 || r.world.trees != nil && c.planned > 0 {
+		return fmt.Errorf("mpi: rank %d: communicator %s is there for the whole run, and cannot be freed", r.rank, c.name)
 	}
 	for _, s := range r.running {
 		if s.comm == c {

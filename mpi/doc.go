@@ -101,6 +101,9 @@
 //     offload-boards add ((x0+x1)+x2)+x3 on each board, and then boards as ranks
 //     above. offload-ring adds the elements of block b of the vector (the payload
 //     of a packet) one after the other, from rank b+1 around to rank b, modulo n.
+//     Trees add the vectors below each aggregator in the order of its children:
+//     offload-tree those of ranks r, 2r+1 and 2r+2; switch the ranks at a switch,
+//     and then its switches by their first rank.
 //   - Reduce up to 2,048 B: counted from the root, the sum over the first half of
 //     a power of two of ranks plus the sum over those ranks of the second half
 //     that exist, and so on in each half.

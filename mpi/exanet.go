@@ -318,9 +318,15 @@ func (t *overExaNet) await() error {
 		t.handles[n], t.tests[n] = t.answered, t.seen.answered+1
 		n++
 	}
+	other, ct, test := t.r.also.ni, t.r.also.ct, uint64(1)
 	if set := &t.r.modules; len(set.active) > 0 {
-		t.handles[n], t.tests[n] = set.any.unit.Signal(), set.seen+1
-		n++
+		switch unit := set.any.unit; unit.NI() {
+		case t.page.NI():
+			t.handles[n], t.tests[n] = unit.Signal(), set.seen+1
+			n++
+		default: // a tree's interface matches, the mailbox's does not
+			other, ct, test = unit.NI(), unit.Signal(), set.seen+1
+		}
 	}
 	timeout := runtime.Forever
 	for c := range t.channels {
@@ -332,8 +338,8 @@ func (t *overExaNet) await() error {
 		}
 	}
 	var err error
-	if also := &t.r.also; also.ni != nil {
-		err = t.page.NI().CTPollOrOther(t.handles[:n], t.tests[:n], timeout, also.ni, also.ct, 1)
+	if other != nil {
+		err = t.page.NI().CTPollOrOther(t.handles[:n], t.tests[:n], timeout, other, ct, test)
 	} else {
 		_, _, err = t.page.NI().CTPollAt(t.handles[:n], t.tests[:n], timeout, 0)
 	}

@@ -36,11 +36,16 @@ const (
 	ModeBoards   Mode = "offload-boards"
 	ModeDoubling Mode = "offload-doubling"
 	ModeRing     Mode = "offload-ring"
+	// ModeTree and ModeSwitch are trees of aggregators (handlers/reduction), in the
+	// NICs of the ranks and in switches (fabric.Spec.Units). The world has one, and
+	// each of Options.Groups.
+	ModeTree   Mode = "offload-tree"
+	ModeSwitch Mode = "switch"
 )
 
 // AllreduceChoices lists the choices; the first is the default.
 func AllreduceChoices() []Mode {
-	return []Mode{ModeHost, ModeAccelerator, ModeBoards, ModeDoubling, ModeRing}
+	return []Mode{ModeHost, ModeAccelerator, ModeBoards, ModeDoubling, ModeRing, ModeTree, ModeSwitch}
 }
 
 func (o Options) allreduce() Mode { return cmp.Or(o.Allreduce, ModeHost) }
@@ -88,12 +93,20 @@ func moduleOp(op *Op) uint16 {
 // module is the module of a communicator at one rank.
 type module struct {
 	comm   *Comm
-	unit   *allreduce.Module // nil: the communicator has none
-	why    string            // reason why it has none
-	most   int               // most bytes given to it at a time; 0: no limit
-	jobs   []job             // calls in order; the first is under way
-	begun  int               // bytes of the first call given to it so far
+	unit   unit   // nil: the communicator has none
+	why    string // reason why it has none
+	most   int    // most bytes given to it at a time; 0: no limit
+	jobs   []job  // calls in order; the first is under way
+	begun  int    // bytes of the first call given to it so far
 	active bool
+}
+
+// unit is what combines vectors outside of the process.
+type unit interface {
+	Begin(c allreduce.Call) error
+	Done() (bool, error)
+	NI() *runtime.NI
+	Signal() portals.Handle // a counter of calls that are over, the same for all of a process
 }
 
 type job struct {
@@ -125,7 +138,10 @@ func (s *moduleSet) computed() bool {
 
 // loadModules loads the library if the options ask for it.
 func (w *World) loadModules() (err error) {
-	if w.o.allreduce() != ModeHost {
+	switch {
+	case w.o.inTrees():
+		return w.loadTrees()
+	case w.o.allreduce() != ModeHost:
 		w.modules, err = allreduce.Load(w.c)
 	}
 	return err
@@ -135,6 +151,12 @@ func (w *World) loadModules() (err error) {
 // The answer is the same at all its ranks.
 func (w *World) unfit(c *Comm) string {
 	n := c.Size()
+	switch {
+	case w.trees != nil && c != &c.r.world0 && c.planned == 0:
+		return "a communicator that was made during the run has no tree"
+	case w.trees != nil:
+		return ""
+	}
 	if by := w.o.allreduce(); n%allreduce.Board != 0 && (by == ModeAccelerator || by == ModeBoards) {
 		return fmt.Sprintf("no whole QFDBs: %d ranks", n)
 	}
@@ -162,7 +184,7 @@ func (w *World) unfit(c *Comm) string {
 // openModule opens the module of a communicator. late: the program is running.
 func (c *Comm) openModule(late bool) error {
 	r, w := c.r, c.r.world
-	if w.modules == nil || c.Size() == 1 {
+	if w.modules == nil && w.trees == nil || c.Size() == 1 {
 		return nil
 	}
 	m := &module{comm: c}
@@ -170,6 +192,28 @@ func (c *Comm) openModule(late bool) error {
 	if m.why = w.unfit(c); m.why != "" {
 		return nil
 	}
+	var err error
+	if w.trees != nil {
+		m.unit, err = w.trees.join(c)
+	} else {
+		err = m.open(late)
+	}
+	if err != nil {
+		return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, c.name, err)
+	}
+	if r.modules.any == nil {
+		r.modules.any = m
+	}
+	if late { // all modules are open before the first call
+		return c.Barrier()
+	}
+	return nil
+}
+
+// open makes a module of handlers/allreduce.
+func (m *module) open(late bool) error {
+	c := m.comm
+	r, w := c.r, c.r.world
 	o := allreduce.Options{
 		Members: make([]portals.ID, c.Size()), Rank: c.rank, Group: c.id, PDID: uint16(w.o.ExaNet.PDID),
 		Algorithm: moduleAlgorithms[w.o.Allreduce], Window: w.o.window(c.Size(), codeOf(r, used.Accelerator).Runs), Late: late,
@@ -184,27 +228,21 @@ func (c *Comm) openModule(late bool) error {
 		o.Block = min(allreduce.MaxBytes, int(w.c.Profile().Fabric.MTU)&^7)
 	}
 	if r.modules.any != nil {
-		o.Beside = r.modules.any.unit
+		o.Beside = r.modules.any.unit.(*allreduce.Module) //nolint:forcetypeassert // a world has one kind
 	}
-	var err error
-	if m.unit, err = w.modules.Open(r.p, o); err != nil {
-		return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, c.name, err)
-	}
-	if r.modules.any == nil {
-		r.modules.any = m
-	}
-	if late { // all modules are open before the first call
-		return c.Barrier()
-	}
-	return nil
+	unit, err := w.modules.Open(r.p, o)
+	m.unit = unit
+	return err
 }
 
 func (c *Comm) closeModule() error {
 	if c.module == nil || c.module.unit == nil {
 		return nil
 	}
-	if err := c.module.unit.Close(); err != nil {
-		return fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, c.name, err)
+	if unit, is := c.module.unit.(*allreduce.Module); is {
+		if err := unit.Close(); err != nil {
+			return fmt.Errorf("mpi: rank %d: %s: %w", c.r.rank, c.name, err)
+		}
 	}
 	c.module = nil
 	return nil

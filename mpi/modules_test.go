@@ -11,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/handlers/reduction"
 	"github.com/spinsim/spinsim/internal/poison"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -284,7 +286,7 @@ func TestOrderOfModules(t *testing.T) {
 						return err
 					}
 					for i, b := 0, v.Read(); i < n; i++ {
-						require.Equal(t, math.Float64bits(moduleSum(by, x[i], i*8/256)), binary.LittleEndian.Uint64(b[8*i:]), "%s, %d ranks, element %d", by, ranks, i)
+						require.Equal(t, math.Float64bits(moduleSum(w, x[i], i*8/256)), binary.LittleEndian.Uint64(b[8*i:]), "%s, %d ranks, element %d", by, ranks, i)
 					}
 					return nil
 				}))
@@ -297,7 +299,7 @@ func TestOrderOfModules(t *testing.T) {
 }
 
 // moduleSum returns the sum of the ranks' elements in block b of a vector.
-func moduleSum(by mpi.Mode, x []float64, b int) float64 {
+func moduleSum(w *mpi.World, x []float64, b int) float64 {
 	sum := func(x []float64) float64 {
 		s := x[0]
 		for _, v := range x[1:] {
@@ -305,7 +307,9 @@ func moduleSum(by mpi.Mode, x []float64, b int) float64 {
 		}
 		return s
 	}
-	switch by {
+	switch w.Options().Allreduce {
+	case mpi.ModeTree, mpi.ModeSwitch:
+		return treeSum(treeOf(w, len(x)), 0, x)
 	case mpi.ModeDoubling:
 		return balanced(folded(x))
 	case mpi.ModeRing:
@@ -317,6 +321,38 @@ func moduleSum(by mpi.Mode, x []float64, b int) float64 {
 		boards = append(boards, sum(x[i:i+4]))
 	}
 	return balanced(folded(boards))
+}
+
+// treeOf is the tree of the world.
+func treeOf(w *mpi.World, ranks int) reduction.Tree {
+	var places []portals.ID
+	for rank := range ranks {
+		places = append(places, w.Place(rank))
+	}
+	tree, err := reduction.NICs(places, 2)
+	if w.Options().Allreduce == mpi.ModeSwitch {
+		tree, err = reduction.Switches(w.Cluster(), places, 0)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return tree
+}
+
+// treeSum is the sum below an aggregator, in the order of its children.
+func treeSum(t reduction.Tree, at int, x []float64) (sum float64) {
+	for i, c := range t[at].Children {
+		var v float64
+		if v = x[c.Number%len(x)]; c.Inner {
+			v = treeSum(t, c.Number, x)
+		}
+		if i == 0 {
+			sum = v
+		} else {
+			sum += v
+		}
+	}
+	return sum
 }
 
 // A lost vector ends the run. The error names it and the ranks that wait, with
@@ -355,7 +391,7 @@ func TestModulesLose(t *testing.T) {
 func TestModulesAllocateNothing(t *testing.T) {
 	for _, by := range mpi.AllreduceChoices()[1:] {
 		for name, o := range reducers(by) {
-			const warm, rounds, ranks = 30, 200, 8
+			const warm, rounds, ranks = 300, 200, 8 // a tree has up to 256 counters
 			o.Ranks = ranks
 			w := worldOf(t, name, o)
 			var before, after goruntime.MemStats

@@ -60,6 +60,9 @@ type Options struct {
 	InfiniBand InfiniBandOptions
 	// Ranks is the number of ranks; 0: all that the cluster has room for.
 	Ranks int
+	// Groups are ranks of the world that have a communicator from the beginning,
+	// each in its order (GroupOf).
+	Groups [][]int
 }
 
 // Nodes returns the number of nodes for a number of ranks.

@@ -51,7 +51,10 @@ func newRank(w *World, p *runtime.Proc, rank int) (*Rank, error) {
 	r.contexts[0] &^= 1
 	r.world0 = Comm{r: r, rank: r.rank, name: "world"}
 	r.comms = append(r.comms, &r.world0)
-	if err = r.world0.openModule(false); err != nil { // first: once time passes, other ranks may begin
+	if err = r.world0.openModule(false); err == nil { // first: once time passes, other ranks may begin
+		err = openGroups(r)
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.transport, err = w.carrier.attach(r)

@@ -23,7 +23,11 @@ type World struct {
 	places  []portals.ID       // of the ranks' processes, as they are spawned
 	at      map[portals.ID]int // the rank of a process
 	bounds  map[int]int64
-	modules *allreduce.Loaded // nil: processes compute everything
+	modules *allreduce.Loaded // nil: no modules of NICs compute Allreduce
+	trees   *trees            // nil: no trees do
+	groups  []group           // of Options.Groups
+	of      [][]int           // of each rank, its groups
+	spawned int
 }
 
 // New prepares a cluster for ranks. It returns an error for options that are
@@ -45,6 +49,9 @@ func New(c *runtime.Cluster, o Options) (*World, error) {
 	w := &World{c: c, o: o, ranks: make([]*Rank, ranks), places: make([]portals.ID, ranks), at: make(map[portals.ID]int, ranks)}
 	var err error
 	if w.carrier, err = carriers[o.transport()](w); err != nil {
+		return nil, err
+	}
+	if err = w.makeGroups(); err != nil {
 		return nil, err
 	}
 	return w, w.loadModules()
@@ -92,7 +99,7 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 	node, name := w.o.Program(rank)
 	place := portals.PhysID(uint32(node), uint32(w.c.Processes(node)))
 	w.places[rank], w.at[place] = place, rank
-	return w.c.Spawn(node, name, func(p *runtime.Proc) error {
+	err := w.c.Spawn(node, name, func(p *runtime.Proc) error {
 		r, err := newRank(w, p, rank)
 		if err != nil {
 			return fmt.Errorf("mpi: rank %d: %w", rank, err)
@@ -103,6 +110,10 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 		}
 		return r.finish()
 	})
+	if w.spawned++; err == nil && w.spawned == len(w.ranks) && w.trees != nil {
+		err = w.plant()
+	}
+	return err
 }
 
 // Run simulates until all programs have returned. It returns the errors of

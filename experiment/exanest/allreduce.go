@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	handler "github.com/spinsim/spinsim/handlers/allreduce"
-
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/handlers/rdma"
 
@@ -25,6 +23,8 @@ var allreduce = &experiment.Experiment{
   offload-boards    the accelerator's algorithm as handlers: any multiple of 4 ranks, several runs in flight
   offload-doubling  recursive doubling by handlers
   offload-ring      a ring by handlers
+  offload-tree      a tree of aggregators in the NICs, each with two below it (handlers/reduction)
+  switch            a tree of aggregators in units of switches, which --set 'fabric.units={at: all, rate: 1ps/B, wire: 1ns}' adds
 --pool selects the processors for the modules of the NIC: those of the profile (profile), the R5 of ExaNeSt, or HPUs: hpu with the profile's clock, or 150MHz, 1GHz, 2.5GHz.
 --transport exanet is ExaNet-MPI. portals is MPI over Portals with matching by the process, which works on any device.`,
 	Source:   "TR-488 §4.7, §6",
@@ -113,6 +113,9 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 	if p.Text("transport") == string(mpi.ExaNet) && p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, ExaNet-MPI needs %s; --transport %s goes everywhere", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed, mpi.Portals)
 	}
+	if err := mpi.Mode(p.Text("mode")).Check(&p.Profile.Fabric); err != nil {
+		return false, &experiment.NoPoint{Why: fmt.Errorf("profile %s: %w", p.Profile.Origin.Name, err)}
+	}
 	if pool := p.Text("pool"); pool == "r5" && p.Profile.Pools["r5"].Kind == "" {
 		return false, fmt.Errorf("profile %s has no pool r5", p.Profile.Origin.Name)
 	}
@@ -127,9 +130,7 @@ func canAllreduce(p *experiment.Point) (bool, error) {
 
 // allreduceSlots are the slots of the transport and of the mode.
 func allreduceSlots(p *experiment.Point) (list []*handlers.Slot) {
-	if p.Text("mode") != string(mpi.ModeHost) {
-		list = append(list, handler.AcceleratorSlot)
-	}
+	list = mpi.Mode(p.Text("mode")).Slots()
 	if p.Text("transport") == string(mpi.ExaNet) {
 		list = append(list, mailbox.EngineSlot, rdma.EngineSlot)
 	}

@@ -73,7 +73,11 @@ func served(p *experiment.Point, field, by string) (*experiment.Point, error) {
 }
 
 func runAllreduce(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
-	if p, err = served(p, "serve.allreduce.payload", p.Text("pool")); err != nil {
+	for _, slot := range mpi.Mode(p.Text("mode")).Slots() {
+		library, _, _ := strings.Cut(slot.Name, ".")
+		p, err = served(p, "serve."+library+".payload", p.Text("pool"))
+	}
+	if err != nil {
 		return nil, err
 	}
 	a := &allreducing{Point: p, o: allreduceOptions(p), calls: p.Int("calls"), t: allreduceType(p), op: allreduceOp(p)}

@@ -13,7 +13,6 @@ import (
 	"github.com/spinsim/spinsim/experiment/exanest"
 	"github.com/spinsim/spinsim/experiment/part"
 	"github.com/spinsim/spinsim/handlers"
-	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/mpirun"
@@ -38,7 +37,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: mostRanks, Default: "1", Help: "processes of each simulated node"},
 			{Name: "transport", Kind: report.Text, Of: exanest.TransportNames(), Default: exanest.TransportNames()[0], Help: "what carries the messages, as in spinsim osu; otherwise what suits the first profile"},
 			{Name: "pages", Kind: report.Text, Of: part.PageModes(), Default: part.PagesPresent, Help: "treatment of pages that the program has not touched, with transport exanet: as mode of spinsim compare apps"},
-			{Name: "allreduce", Kind: report.Text, Of: allreduceModes(), Default: string(mpi.ModeHost), Help: "who combines in MPI_Allreduce of all ranks, as mode of spinsim compare allreduce: Open MPI's own algorithms on the host, or the NICs with handlers, whose results are compared with the host's"},
+			{Name: "allreduce", Kind: report.Text, Of: allreduceModes(), Default: string(mpi.ModeHost), Help: "who combines in MPI_Allreduce of all ranks, as mode of spinsim compare allreduce: Open MPI's own algorithms on the host, or NICs and switches with handlers, whose results are compared with the host's"},
 			{Name: "compute", Kind: report.Text, Default: computeNone, Help: "time of the program's own computing: none; factor=NUMBER times that of this computer's processor, which differs from run to run; instructions=TIME for each instruction, if this computer counts them; or FILE.csv, whose lines are a level of MPI_Pcontrol and the time of each of its calls, 3,250us"},
 		},
 		Profiles: []string{"spin-int"},
@@ -68,10 +67,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			if p.Text("transport") == exanest.TransportNames()[0] && own != nil {
 				slots = append([]*handlers.Slot{mailbox.EngineSlot}, own...)
 			}
-			if p.Text("allreduce") != string(mpi.ModeHost) {
-				slots = append(slots, allreduce.AcceleratorSlot)
-			}
-			return slots
+			return append(slots, mpi.Mode(p.Text("allreduce")).Slots()...)
 		},
 		Undivided: "a program has many operations of many kinds: --trace shows them",
 		View: experiment.View{
@@ -97,6 +93,9 @@ func measured(p *experiment.Point, command []string) (bool, error) {
 	}
 	if _, err := computeOf(p.Text("compute")); err != nil {
 		return false, err
+	}
+	if err := mpi.Mode(p.Text("allreduce")).Check(&p.Profile.Fabric); err != nil {
+		return false, fmt.Errorf("profile %s: %w", p.Profile.Origin.Name, err)
 	}
 	if p.Text("pages") == part.PagesPresent {
 		return true, nil

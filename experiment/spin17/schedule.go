@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/mailbox"
 	offload "github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/handlers/rdma"
@@ -78,9 +77,7 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 
 // slots are the slots of the transport, of the NIC that matches, and of the library.
 func (g *scheduleRun) slots(p *experiment.Point) (list []*handlers.Slot) {
-	if s := g.swaps.at(p); s.mode != "" && s.mode != mpi.ModeHost {
-		list = append(list, allreduce.AcceleratorSlot)
-	}
+	list = g.swaps.at(p).mode.Slots()
 	switch transport := mpi.Transport(p.Text("transport")); {
 	case transport == mpi.ExaNet:
 		return append(list, mailbox.EngineSlot, rdma.EngineSlot)
@@ -184,7 +181,7 @@ func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
 	if err := o.Validate(); err != nil {
 		return false, fields.Renamed(err, "--", flagsOfMPI)
 	}
-	if err := nodes.CheckCalls(s.Schedule, &cfg); err != nil {
+	if err := errors.Join(o.Allreduce.Check(&p.Profile.Fabric), nodes.CheckCalls(s.Schedule, &cfg)); err != nil {
 		return false, fmt.Errorf("--%s: %w", collAxis, err)
 	}
 	this := checked{s.Schedule, o.Eager}
