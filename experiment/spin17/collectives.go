@@ -124,7 +124,7 @@ func comparedSwaps(results []*experiment.Result, axes []string) (lines []string)
 		}
 	}
 	if library && others {
-		lines = append(lines, "The library adds on cores or in NICs, and copies; the messages of a schedule are added in no time without computations, as by reduce=NS.")
+		lines = append(lines, "The library adds on cores, in NICs or in switches, and copies; the messages of a schedule are added in no time without computations, as by reduce=NS.")
 	}
 	return lines
 }

@@ -92,7 +92,7 @@ func TestSwappedCollectives(t *testing.T) {
 	lines := strings.Join(e.Caveats(results), "\n")
 	require.Contains(t, lines, "allreduce=halving-doubling+all=ring:slices=4, host takes ")
 	require.Contains(t, lines, "times as long as as-recorded.")
-	require.Contains(t, lines, "The library adds on cores or in NICs")
+	require.Contains(t, lines, "The library adds on cores, in NICs or in switches")
 	require.NotContains(t, strings.Join(e.Caveats(results[:2]), "\n"), "The library")
 	for _, c := range []struct {
 		of   *experiment.Experiment

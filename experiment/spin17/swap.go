@@ -102,9 +102,9 @@ func (w *swaps) make(s *swapped, text string) error {
 
 // libraryModes lists what else nodes have.
 func libraryModes() string {
-	text := "; for allreduces of all ranks also"
+	text := "; for allreduces also"
 	for i, m := range mpi.AllreduceChoices() {
 		text += [2]string{" ", ", "}[min(i, 1)] + string(m)
 	}
-	return text + " (of the library: by processes, or in NICs)"
+	return text + " (of the library: by processes, in NICs or in switches)"
 }

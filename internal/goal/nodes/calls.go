@@ -11,9 +11,9 @@ import (
 	"github.com/spinsim/spinsim/runtime"
 )
 
-// A call is an allreduce of the library, by processes or in NICs, for which the
-// schedule has one computation at each rank. Ranks begin their calls in the order
-// of the schedule's collectives, as MPI asks for.
+// A call is an allreduce of the library, by processes, in NICs or in switches, for
+// which the schedule has one computation at each member. The members of several
+// calls begin them in the order of the schedule's collectives, as MPI asks for.
 
 // elementBytes is the size of an element of a call, an int32: all modules add them.
 const elementBytes = 4
@@ -26,16 +26,11 @@ func CheckCalls(s *goal.Schedule, cfg *Config) error {
 	case cfg.Empty:
 		return InputError{fmt.Errorf("nodes: without payload nothing can be added: allreduce by %s needs it", cfg.MPI.Allreduce)}
 	}
-	contents := s.Contents()
-	for i, c := range s.Collectives() {
-		if !cfg.Calls[c.Name] {
-			continue
-		}
-		switch of := contents[i]; {
+	for _, c := range s.Collectives() {
+		switch {
+		case !cfg.Calls[c.Name]:
 		case c.Kind != goal.AllReduce:
 			return InputError{fmt.Errorf("nodes: %s by %s: expected an allreduce, not %s", c.Name, cfg.MPI.Allreduce, c.Kind)}
-		case of.Ranks != s.Ranks():
-			return InputError{fmt.Errorf("nodes: %s by %s: %d members, expected all %d ranks: communicators of some are not supported", c.Name, cfg.MPI.Allreduce, of.Ranks, s.Ranks())}
 		case c.Bytes == 0 || c.Bytes%elementBytes != 0 || c.Bytes > longestMessage:
 			return InputError{fmt.Errorf("nodes: %s by %s: %d bytes, expected whole int32, 4 to %d bytes", c.Name, cfg.MPI.Allreduce, c.Bytes, longestMessage)}
 		}
@@ -43,27 +38,75 @@ func CheckCalls(s *goal.Schedule, cfg *Config) error {
 	return nil
 }
 
+// groups are the members of the calls of a schedule.
+type groups struct {
+	members [][]int // of each group, by rank; all ranks are none
+	of      []int   // of each collective: the group, everyone or noCall
+}
+
+const (
+	everyone = -1
+	noCall   = -2
+)
+
+// groupsOf finds the members of what the library does.
+func groupsOf(s *goal.Schedule, cfg *Config) *groups {
+	g := &groups{of: slices.Repeat([]int{noCall}, len(s.Collectives()))}
+	if len(cfg.Calls) == 0 {
+		return g
+	}
+	members := make([][]int, len(g.of))
+	for rank, ops := range s.All() {
+		for i := range ops.Len() {
+			if c := ops.Collective(i); c >= 0 && cfg.Calls[s.Collectives()[c].Name] {
+				members[c] = append(members[c], rank)
+			}
+		}
+	}
+	known := make(map[string]int)
+	for c, of := range members {
+		switch key := fmt.Sprint(of); {
+		case len(of) == 0:
+		case len(of) == s.Ranks():
+			g.of[c] = everyone
+		default:
+			number, has := known[key]
+			if !has {
+				number = len(g.members)
+				known[key], g.members = number, append(g.members, of)
+			}
+			g.of[c] = number
+		}
+	}
+	return g
+}
+
 // findCalls finds the calls of a rank.
-func (p *player) findCalls(s *goal.Schedule, cfg *Config) {
+func (p *player) findCalls(s *goal.Schedule, g *groups) {
 	for i := range p.ops.Len() {
-		if c := p.ops.Collective(i); c >= 0 && cfg.Calls[s.Collectives()[c].Name] {
-			p.calls = append(p.calls, call{op: i, coll: c, bytes: int(s.Collectives()[c].Bytes)}) //nolint:gosec // checked
+		if c := p.ops.Collective(i); c >= 0 && g.of[c] != noCall {
+			p.calls = append(p.calls, call{op: i, coll: c, group: g.of[c], bytes: int(s.Collectives()[c].Bytes)}) //nolint:gosec // checked
 		}
 	}
 	slices.SortFunc(p.calls, func(a, b call) int { return cmp.Compare(a.coll, b.coll) })
 	for k, c := range p.calls {
 		if p.callOf == nil {
-			p.callOf = make(map[int]int)
+			p.callOf, p.due = make(map[int]int), make(map[int][]int)
 		}
 		p.callOf[c.op] = k
+		if p.due[c.group] == nil {
+			p.groups = append(p.groups, c.group)
+		}
+		p.due[c.group] = append(p.due[c.group], k)
 	}
 }
 
 // call is a call of a rank.
 type call struct {
-	op, coll, bytes int
-	ready           bool
-	result          runtime.View
+	op, coll, group, bytes int
+
+	ready  bool
+	result runtime.View
 }
 
 // called returns the call that an operation stands for; nil: it is none.
@@ -74,16 +117,19 @@ func (p *player) called(i int) *call {
 	return nil
 }
 
-// dueCall returns the next call if it can begin; nil: it cannot.
+// dueCall returns a call that can begin: the next of its group; nil: there is none.
 func (p *player) dueCall() *call {
-	if p.begun < len(p.calls) && p.calls[p.begun].ready {
-		return &p.calls[p.begun]
+	for _, g := range p.groups {
+		if list := p.due[g]; len(list) > 0 && p.calls[list[0]].ready {
+			return &p.calls[list[0]]
+		}
 	}
 	return nil
 }
 
 // call begins a call.
 func (p *player) call(r *mpi.Rank, c *call) error {
+	p.due[c.group] = p.due[c.group][1:]
 	p.begun++
 	p.part(c.op, r.Now())
 	for _, v := range []*runtime.View{&p.places[c.op], &c.result} {
@@ -99,7 +145,7 @@ func (p *player) call(r *mpi.Rank, c *call) error {
 			binary.LittleEndian.PutUint32(b[i:], uint32(p.rank+1)*element(at+i))
 		}
 	})
-	q, err := r.World().Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
+	q, err := comm(r, c).Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
 	if err != nil {
 		return err
 	}
@@ -108,13 +154,23 @@ func (p *player) call(r *mpi.Rank, c *call) error {
 	return nil
 }
 
+// comm returns the communicator of a call.
+func comm(r *mpi.Rank, c *call) *mpi.Comm {
+	if c.group == everyone {
+		return r.World()
+	}
+	return mpi.GroupOf(r, c.group)
+}
+
 // element is the contribution of rank 0 at an offset.
 func element(at int) uint32 { return uint32(at/elementBytes) + 1 }
 
 // answered ends a call, after a look at the result.
 func (p *player) answered(r *mpi.Rank, c *call) error {
-	n := uint32(r.Size())
-	sum := uint32(uint64(n) * uint64(n+1) / 2) // of the ranks, each plus 1
+	of, sum := comm(r, c), uint32(0) // of the ranks, each plus 1
+	for i := range of.Size() {
+		sum += uint32(of.Translate(i) + 1)
+	}
 	b := c.result.Slice(0, c.bytes).Read()
 	for at := 0; at < len(b); at += elementBytes {
 		if got, want := binary.LittleEndian.Uint32(b[at:]), sum*element(at); got != want {

@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 // calling has two allreduces of four ranks between computations and a message
@@ -38,15 +41,49 @@ s requires x
 	return strings.ReplaceAll(text, "allreduce", kind)
 }
 
+// inSwitches is config for a network whose switches have units.
+func inSwitches(t *testing.T) nodes.Config {
+	p, err := profile.Load("spin-int", "fabric.units={at: all, rate: 1ps/B, wire: 1ns}")
+	require.NoError(t, err)
+	return nodes.Config{Config: runtime.Config{Profile: p}, MPI: mpi.DefaultOptions(mpi.Host)}
+}
+
+// pairs has allreduces of all pairs of four ranks: each rank is in three groups,
+// and takes up its calls in another order.
+func pairs() string {
+	var text strings.Builder
+	text.WriteString("num_ranks 4\n")
+	for r := range 4 {
+		fmt.Fprintf(&text, "rank %d {\n", r)
+		for k := range 8 {
+			if other := k % 4; other != r {
+				fmt.Fprintf(&text, "//coll p%d%d%d allreduce %db\nx%d: calc 0\n", min(r, other), max(r, other), k/4, 4<<(k/4*10), k)
+			}
+		}
+		text.WriteString("}\n")
+	}
+	return text.String()
+}
+
 // The library does allreduces of a schedule, with every mode: sums are checked, and
 // what depends on them waits.
 func TestCalls(t *testing.T) {
-	s := read(t, calling("allreduce"))
+	s, some := read(t, calling("allreduce")), read(t, pairs())
 	for _, mode := range mpi.AllreduceChoices() {
 		if mode == mpi.ModeAccelerator {
 			continue // of another profile
 		}
-		cfg := config(t, mpi.Host)
+		cfg := inSwitches(t)
+		if mode != mpi.ModeBoards { // they are of four
+			cfg.MPI.Allreduce, cfg.Calls = mode, make(map[string]bool)
+			for _, c := range some.Collectives() {
+				cfg.Calls[c.Name] = true
+			}
+			r, err := nodes.Run(context.Background(), some, cfg)
+			require.NoError(t, err, mode)
+			require.Len(t, r.Windows, 12)
+			require.Equal(t, mode != mpi.ModeHost, r.Messages.Offloaded == 24, mode)
+		}
 		cfg.MPI.Allreduce, cfg.Calls = mode, map[string]bool{"a": true, "b": true}
 		r, err := nodes.Run(context.Background(), s, cfg)
 		require.NoError(t, err, mode)
@@ -80,9 +117,4 @@ func TestCallsRefused(t *testing.T) {
 		_, err := nodes.Run(context.Background(), read(t, text), cfg)
 		require.ErrorContains(t, err, want)
 	}
-	some := strings.Replace(calling("allreduce"), "//coll b allreduce 4096b\ny", "//coll end\ny", 1)
-	cfg := config(t, mpi.Host)
-	cfg.Calls = map[string]bool{"b": true}
-	_, err := nodes.Run(context.Background(), read(t, some), cfg)
-	require.ErrorContains(t, err, "3 members, expected all 4 ranks")
 }

@@ -16,8 +16,8 @@
 //     change. A receive has started when it is posted.
 //   - A receive must not be smaller than its message. The endpoint model of
 //     package goal ignores sizes there.
-//   - Allreduces of all ranks that a configuration names are calls of package mpi
-//     instead of their operations: by processes, or in NICs. Sums are checked.
+//   - Allreduces that a configuration names are calls of package mpi instead of
+//     their operations: by processes, in NICs or in switches. Sums are checked.
 //   - A send has no wildcard tag, and no tag has more than 32 bits.
 //
 // The endpoint model, with the eager limit of the nodes, checks a schedule

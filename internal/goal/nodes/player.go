@@ -32,6 +32,8 @@ type player struct {
 	drawn    *rand.Rand     // of it; nil: none
 	calls    []call         // in the order in which they begin
 	callOf   map[int]int    // by the operation
+	groups   []int          // of the calls
+	due      map[int][]int  // of each group, the calls that have not begun
 	begun    int            // calls
 	windows  map[int]Window // of its parts in collectives
 }
@@ -134,7 +136,7 @@ func (p *player) next(r *mpi.Rank) error {
 // waiting says that nothing can happen any more.
 func (p *player) waiting() error {
 	if p.begun < len(p.calls) {
-		return fmt.Errorf("%d operations wait for each other or for a call of allreduce; all ranks begin these calls in the order of rank 0", p.left)
+		return fmt.Errorf("%d operations wait for each other or for a call of allreduce; the members of several begin them in the order in which the schedule first names them", p.left)
 	}
 	return fmt.Errorf("%d operations wait for each other", p.left)
 }

@@ -28,8 +28,8 @@ type Config struct {
 	// an allocation. Otherwise its pages are there from the beginning.
 	Cold bool
 
-	// Calls names allreduces of all ranks that the library does, as MPI.Allreduce
-	// says. Each has one computation at each rank, whose length is ignored.
+	// Calls names allreduces that the library does, as MPI.Allreduce says. Each has
+	// one computation at each member, whose length is ignored.
 	Calls map[string]bool
 }
 
@@ -107,7 +107,8 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err := CheckCalls(s, &cfg); err != nil {
 		return nil, err
 	}
-	cfg.MPI.Ranks = s.Ranks()
+	calls := groupsOf(s, &cfg)
+	cfg.MPI.Ranks, cfg.MPI.Groups = s.Ranks(), calls.members
 	cfg.Nodes = cfg.MPI.Nodes(s.Ranks())
 	cfg.Stop = func() error { return context.Cause(ctx) }
 	c, err := runtime.NewCluster(cfg.Config)
@@ -128,7 +129,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	players := make([]*player, s.Ranks())
 	for rank, ops := range s.All() {
 		players[rank] = newPlayer(rank, ops, &cfg)
-		players[rank].findCalls(s, &cfg)
+		players[rank].findCalls(s, calls)
 		if err := w.Spawn(rank, players[rank].play); err != nil {
 			return nil, err
 		}
