@@ -92,14 +92,16 @@ func (c *campaign) measureSizes(t *testing.T, e *Experiment) {
 			if e.Name == "bcast" || e.Name == "allreduce" || e.Name == "ftbcast" {
 				values["ranks"] = 8
 			}
+			var set []string
 			if e.Name == "allreduce" {
 				values["transport"], values["calls"] = "portals", 2
+				set = []string{withUnits}
 			}
 			if e.Name == "ftbcast" {
 				values["failed"] = 0
 			}
 			if e.Name != "accumulate" && e.Name != "allreduce" || size > 0 {
-				c.measure(t, e, values)
+				c.measure(t, e, values, set...)
 			}
 		}
 	}
@@ -121,9 +123,9 @@ func (c *campaign) measureSmoke(t *testing.T, e *Experiment) {
 }
 
 // measure runs a point with all kinds of faults on both devices.
-func (c *campaign) measure(t *testing.T, e *Experiment, values Values) {
+func (c *campaign) measure(t *testing.T, e *Experiment, values Values, set ...string) {
 	for _, name := range []string{"spin-dis", "spin-int"} {
-		device, err := profile.Load(name)
+		device, err := profile.Load(name, set...)
 		require.NoError(t, err)
 		c.measureOn(t, e, device, values)
 	}

@@ -59,8 +59,8 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 			fallthrough
 		case "pingpong", "accumulate", "raid5", "replicate":
 			modes = e.Axis("mode").Of
-		case "traffic":
-			measureAbsent(t, e, e.Smoke[0], "transport.kind=reliable") // its laws need acknowledgements
+		case "traffic", "collectives":
+			measureAbsent(t, e, e.Smoke[0], needed[e.Name])
 			continue
 		default:
 			for _, values := range e.Smoke {
@@ -79,16 +79,27 @@ func TestExperimentsOnMemoryThatIsNotThere(t *testing.T) {
 				if axis == "policy" { // a policy may determine them
 					values["hupcf"], values["by"] = !slices.Contains(overrides, "smmu.hit_under_fault=false"), cmp.Or(map[string]string{"touch-a-page": "touch", "touch-ahead": "get_user_pages"}[mode], "get_user_pages")
 				}
-				measureAbsent(t, e, values, overrides...)
+				measureAbsent(t, e, values, append(slices.Clone(overrides), cmp.Or(needed[mode], poisoned))...)
 			}
 			turn++
 		}
 	}
 }
 
+// withUnits has switches that compute, of mode switch.
+const withUnits = "fabric.units={at: all, rate: 1ps/B, wire: 1ns}"
+
+const poisoned = "smmu.stale=poison" // what the SMMU has forgotten is other bytes
+
+// needed is what experiments and modes need of a profile.
+var needed = map[string]string{
+	"traffic":     "transport.kind=reliable", // its laws need acknowledgements
+	"collectives": withUnits, "switch": withUnits,
+}
+
 // measureAbsent measures a point on memory of which no page is there.
 func measureAbsent(t *testing.T, e *Experiment, values Values, overrides ...string) {
-	device, err := profile.Load("exanest-qfdb", append(overrides, "smmu.stale=poison")...)
+	device, err := profile.Load("exanest-qfdb", append(overrides, poisoned)...)
 	require.NoError(t, err)
 	p, err := e.At(device, values)
 	require.NoError(t, err)

@@ -56,9 +56,12 @@ func TestGroups(t *testing.T) {
 			}
 			require.NoError(t, w.Run(context.Background()))
 			ends = append(ends, times)
-			calls := int64(3 * (rows*columns + rows*columns*2)) // the world, a row and a column
+			const calls = int64(3 * (rows*columns + rows*columns*2)) // the world, a row and a column
 			if mode == mpi.ModeAccelerator {
 				require.Zero(t, w.Stats().Offloaded)
+			} else if mode == mpi.ModeTree || mode == mpi.ModeSwitch {
+				require.Equal(t, calls-3*rows*columns, w.Stats().Offloaded, mode)
+				require.Equal(t, []mpi.Fallback{{Why: "groups have trees, and the world has none", Calls: 3 * rows * columns}}, w.Fallbacks())
 			} else if mode != mpi.ModeHost && mode != mpi.ModeBoards {
 				require.Equal(t, calls, w.Stats().Offloaded, mode)
 				require.Empty(t, w.Fallbacks())
@@ -183,5 +186,5 @@ func TestWrongGroups(t *testing.T) {
 	}
 	require.EqualError(t, made("", many...), "mpi: group 2047: one of its ranks has 2047 others, expected fewer than 2047")
 	require.NoError(t, made("", many[1:]...))
-	require.EqualError(t, made(mpi.ModeSwitch), "mpi: allreduce by switches: no switch of the network has a unit (fabric.units)")
+	require.EqualError(t, made(mpi.ModeSwitch), "mpi: allreduce by switches: no switch of the network has a unit: expected fabric.units")
 }

@@ -37,7 +37,7 @@ const (
 	ModeDoubling Mode = "offload-doubling"
 	ModeRing     Mode = "offload-ring"
 	// ModeTree and ModeSwitch are trees of aggregators (handlers/reduction), in the
-	// NICs of the ranks and in switches (fabric.Spec.Units). The world has one, and
+	// NICs of the ranks and in switches (fabric.Spec.Units). The world has one, or
 	// each of Options.Groups.
 	ModeTree   Mode = "offload-tree"
 	ModeSwitch Mode = "switch"
@@ -152,6 +152,8 @@ func (w *World) loadModules() (err error) {
 func (w *World) unfit(c *Comm) string {
 	n := c.Size()
 	switch {
+	case w.trees != nil && c == &c.r.world0 && len(w.groups) > 0:
+		return "groups have trees, and the world has none"
 	case w.trees != nil && c != &c.r.world0 && c.planned == 0:
 		return "a communicator that was made during the run has no tree"
 	case w.trees != nil:

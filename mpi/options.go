@@ -61,7 +61,8 @@ type Options struct {
 	// Ranks is the number of ranks; 0: all that the cluster has room for.
 	Ranks int
 	// Groups are ranks of the world that have a communicator from the beginning,
-	// each in its order (GroupOf).
+	// each in its order (GroupOf). With ModeTree and ModeSwitch they have trees
+	// instead of the world.
 	Groups [][]int
 }
 

@@ -3,24 +3,24 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/reduction"
-	"github.com/spinsim/spinsim/portals"
 )
 
 // Allreduce in trees of aggregators (handlers/reduction), in switches or in NICs.
 // A tree is set up before time begins, when all processes have their places. So
-// the world has one, and each of Options.Groups, but no communicator that ranks
-// make later.
+// the world has one, or each of Options.Groups, but no communicator that ranks make
+// later.
 
 // treeArity is how many aggregators a NIC's has below it.
 const treeArity = 2
 
-// trees are the groups of aggregators: of the world, and of each of
-// Options.Groups. nil: one rank needs none.
+// trees are the groups of aggregators: of the world, or of each of Options.Groups.
+// nil: one rank needs none.
 type trees struct {
 	library *reduction.Loaded
 	groups  []*reduction.Group
@@ -42,13 +42,16 @@ func (m Mode) Slots() []*handlers.Slot {
 
 // Check returns an error if a network cannot do Allreduce by a mode.
 func (m Mode) Check(network *fabric.Spec) error {
-	if m == ModeSwitch && network.Units.At == "" {
+	switch o := (Options{Allreduce: m}); {
+	case m == ModeSwitch && network.Units.At == "":
 		return errNoUnits
+	case o.inTrees() && network.MTU%8 != 0:
+		return fmt.Errorf("fabric.mtu: %d, expected a multiple of 8 for allreduce by %s", network.MTU, m)
 	}
 	return nil
 }
 
-var errNoUnits = errors.New("allreduce by switches: no switch of the network has a unit (fabric.units)")
+var errNoUnits = errors.New("allreduce by switches: no switch of the network has a unit: expected fabric.units")
 
 // loadTrees loads the library.
 func (w *World) loadTrees() error {
@@ -62,38 +65,64 @@ func (w *World) loadTrees() error {
 
 // plant starts the aggregators. All ranks have been spawned.
 func (w *World) plant() error {
-	err := w.grow(w.places, 0)
-	for i := range w.groups {
-		places := make([]portals.ID, len(w.groups[i].members))
-		for k, rank := range w.groups[i].members {
-			places[k] = w.places[rank]
-		}
-		err = errors.Join(err, w.grow(places, int(w.groups[i].number)))
+	list := []reduction.Options{{Members: w.places}}
+	if len(w.groups) > 0 {
+		list = list[:0]
 	}
-	return err
+	for i := range w.groups {
+		o := reduction.Options{Number: int(w.groups[i].number)}
+		for _, rank := range w.groups[i].members {
+			o.Members = append(o.Members, w.places[rank])
+		}
+		list = append(list, o)
+	}
+	at := make(map[int]int) // groups with aggregators at a node
+	for i := range list {
+		if err := w.grow(&list[i], i); err != nil {
+			return err
+		}
+		for _, node := range nodesOf(list[i].Tree) {
+			at[node]++
+		}
+	}
+	for _, o := range list {
+		var g *reduction.Group
+		if o.Window = w.o.Window; o.Tree != nil {
+			for _, node := range nodesOf(o.Tree) {
+				o.Beside = max(o.Beside, at[node]-1)
+			}
+			var err error
+			if g, err = w.trees.library.Group(o); err != nil {
+				return fmt.Errorf("mpi: allreduce by %s: %w", w.o.Allreduce, err)
+			}
+		}
+		w.trees.groups = append(w.trees.groups, g)
+	}
+	return nil
 }
 
-// grow adds the tree of some processes. number is one that no other group of these
-// processes has.
-func (w *World) grow(places []portals.ID, number int) (err error) {
-	var tree reduction.Tree
-	var g *reduction.Group
-	of := w.trees
+// grow makes the tree of a group. number spreads the roots.
+func (w *World) grow(o *reduction.Options, number int) (err error) {
 	switch {
-	case len(places) == 1:
+	case len(o.Members) == 1:
 	case w.o.Allreduce == ModeSwitch:
-		tree, err = reduction.Switches(w.c, places, len(of.groups))
+		o.Tree, err = reduction.Switches(w.c, o.Members, number)
 	default:
-		tree, err = reduction.NICs(places, treeArity)
-	}
-	if tree != nil {
-		g, err = of.library.Group(reduction.Options{Members: places, Tree: tree, Number: number, Window: w.o.Window})
+		o.Tree, err = reduction.NICs(o.Members, treeArity)
 	}
 	if err != nil {
 		return fmt.Errorf("mpi: allreduce by %s: %w", w.o.Allreduce, err)
 	}
-	of.groups = append(of.groups, g)
 	return nil
+}
+
+// nodesOf returns the nodes of a tree's aggregators.
+func nodesOf(t reduction.Tree) (nodes []int) {
+	for i := range t {
+		nodes = append(nodes, t[i].Node)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
 }
 
 // join makes a rank a member of the tree of its communicator.
@@ -102,5 +131,5 @@ func (t *trees) join(c *Comm) (*reduction.Member, error) {
 	if of := c.r.modules.any; of != nil {
 		beside = of.unit.(*reduction.Member) //nolint:forcetypeassert // a world has one kind
 	}
-	return t.groups[c.planned].Open(c.r.p, c.rank, beside)
+	return t.groups[max(c.planned, 1)-1].Open(c.r.p, c.rank, beside)
 }

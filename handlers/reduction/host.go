@@ -65,6 +65,9 @@ type Options struct {
 	// MaxWindow. 0: as many as fit into the packet buffer and the HPU memory of
 	// every aggregator, at most DefaultWindow.
 	Window int
+	// Beside is how many other groups at most have aggregators at a node of this one
+	// and calls at the same time: they share the packet buffer.
+	Beside int
 }
 
 // DefaultWindow is the most blocks of Options.Window 0.
@@ -126,6 +129,8 @@ func (g *Group) check(l *Loaded) error {
 		return fmt.Errorf("reduction: %d members and %d aggregators, expected at least one of each", len(o.Members), len(o.Tree))
 	case o.Number < 0 || o.Number >= Groups:
 		return fmt.Errorf("reduction: group %d, expected one below %d", o.Number, Groups)
+	case o.Beside < 0:
+		return fmt.Errorf("reduction: %d groups beside, expected none or more", o.Beside)
 	case o.Window < 0 || o.Window > MaxWindow:
 		return fmt.Errorf("reduction: a window of %d blocks, expected 1 to %d", o.Window, MaxWindow)
 	}
@@ -137,7 +142,7 @@ func (g *Group) check(l *Loaded) error {
 		return fmt.Errorf("reduction: an aggregator with %d children, expected at most %d", most, MaxChildren)
 	}
 	s := State{Children: uint32(most), Block: uint32(g.block)}
-	room := min(int64(p.NIC.PacketBuffer)/int64(most*(g.block+int(p.Fabric.Header))),
+	room := min(int64(p.NIC.PacketBuffer)/int64((1+o.Beside)*most*(g.block+int(p.Fabric.Header))),
 		(p.HPU.MaxHPUMemory-l.plan.State.Size-ChildBytes*int64(most))/(2*int64(s.SlotBytes())))
 	if room < 1 {
 		return fmt.Errorf("reduction: no room for a block of %d B of each of %d children in nic.packet_buffer or hpu.max_hpu_memory", g.block, most)

@@ -40,14 +40,11 @@ func CheckCalls(s *goal.Schedule, cfg *Config) error {
 
 // groups are the members of the calls of a schedule.
 type groups struct {
-	members [][]int // of each group, by rank; all ranks are none
-	of      []int   // of each collective: the group, everyone or noCall
+	members [][]int // of each group, by rank
+	of      []int   // of each collective: the group, or noCall
 }
 
-const (
-	everyone = -1
-	noCall   = -2
-)
+const noCall = -1
 
 // groupsOf finds the members of what the library does.
 func groupsOf(s *goal.Schedule, cfg *Config) *groups {
@@ -65,18 +62,16 @@ func groupsOf(s *goal.Schedule, cfg *Config) *groups {
 	}
 	known := make(map[string]int)
 	for c, of := range members {
-		switch key := fmt.Sprint(of); {
-		case len(of) == 0:
-		case len(of) == s.Ranks():
-			g.of[c] = everyone
-		default:
-			number, has := known[key]
-			if !has {
-				number = len(g.members)
-				known[key], g.members = number, append(g.members, of)
-			}
-			g.of[c] = number
+		if len(of) == 0 {
+			continue
 		}
+		key := fmt.Sprint(of)
+		number, has := known[key]
+		if !has {
+			number = len(g.members)
+			known[key], g.members = number, append(g.members, of)
+		}
+		g.of[c] = number
 	}
 	return g
 }
@@ -145,7 +140,7 @@ func (p *player) call(r *mpi.Rank, c *call) error {
 			binary.LittleEndian.PutUint32(b[i:], uint32(p.rank+1)*element(at+i))
 		}
 	})
-	q, err := comm(r, c).Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
+	q, err := mpi.GroupOf(r, c.group).Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
 	if err != nil {
 		return err
 	}
@@ -154,20 +149,12 @@ func (p *player) call(r *mpi.Rank, c *call) error {
 	return nil
 }
 
-// comm returns the communicator of a call.
-func comm(r *mpi.Rank, c *call) *mpi.Comm {
-	if c.group == everyone {
-		return r.World()
-	}
-	return mpi.GroupOf(r, c.group)
-}
-
 // element is the contribution of rank 0 at an offset.
 func element(at int) uint32 { return uint32(at/elementBytes) + 1 }
 
 // answered ends a call, after a look at the result.
 func (p *player) answered(r *mpi.Rank, c *call) error {
-	of, sum := comm(r, c), uint32(0) // of the ranks, each plus 1
+	of, sum := mpi.GroupOf(r, c.group), uint32(0) // of the ranks, each plus 1
 	for i := range of.Size() {
 		sum += uint32(of.Translate(i) + 1)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/spinsim/spinsim/fabric"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
@@ -52,6 +53,38 @@ type Result struct {
 	Nodes    runtime.Stats
 	// Events is the number of events of the simulation.
 	Events uint64
+	Load   Load
+}
+
+// Load is what a run asked of the machines.
+type Load struct {
+	// LinkBytes is the bytes that all links carried, headers included.
+	LinkBytes int64
+	// Link is the one that was busy longest, and LinkBusy how long.
+	Link     string
+	LinkBusy sim.Time
+	// CPU is how long the cores of a node were busy, at most, and Handlers how long
+	// handlers of a device were under way: 2 s in a second are two at a time.
+	CPU, Handlers sim.Time
+}
+
+// loadOf reads the counts of a cluster.
+func loadOf(c *runtime.Cluster) (l Load) {
+	for _, link := range c.Fabric().Links() {
+		l.LinkBytes += link.Bytes
+		if link.Busy > l.LinkBusy {
+			l.Link, l.LinkBusy = link.Name, link.Busy
+		}
+	}
+	devices := c.Nodes()
+	if units := fabric.UnitsOf(c.Fabric()); units != nil {
+		_, devices = units.Nodes()
+	}
+	for i := range devices {
+		s := c.Node(i).Stats()
+		l.CPU, l.Handlers = max(l.CPU, s.CPUBusy), max(l.Handlers, s.HandlerTime)
+	}
+	return l
 }
 
 // Window is the time of a collective: from the first of its sends and computations
@@ -145,7 +178,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	}
 	res = &Result{
 		Windows: windowsOf(s, players),
-		Ranks:   s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Handled(),
+		Ranks:   s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Handled(), Load: loadOf(c),
 	}
 	for rank, p := range players {
 		res.Finish = append(res.Finish, p.finish)
