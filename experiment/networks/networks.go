@@ -6,7 +6,7 @@ import "github.com/spinsim/spinsim/experiment"
 // Publication has the experiments of this package.
 var Publication = &experiment.Publication{
 	Name: "networks", Title: "Congestion in today's networks", Sources: []string{source}, Minutes: 1,
-	Experiments: []*experiment.Experiment{traffic},
+	Experiments: []*experiment.Experiment{traffic, collectives},
 	Runs:        []experiment.PublicationRun{{Experiment: "traffic"}},
 }
 

@@ -91,7 +91,7 @@ var table = map[string]policy{
 	"experiment/part":     {rooms: []string{"experiment", "mpi"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/npf":      {rooms: []string{"experiment/part", "internal/npf", "internal/osu", "internal/beff"}, modules: []string{"gonum.org/v1/gonum/stat"}},
 	"experiment/inswitch": {rooms: []string{"experiment", "mpi"}},
-	"experiment/networks": {rooms: []string{"experiment"}},
+	"experiment/networks": {rooms: []string{"experiment", "goal", "internal/goal", "internal/goal/chakra"}},
 	"experiment/pspin":    {rooms: []string{"experiment", "internal/cores", "internal/pspin"}},
 	"mpirun":              {rooms: []string{"mpi"}, modules: []string{"golang.org/x/sys"}},
 	"experiment/programs": {rooms: []string{"experiment/exanest", "experiment/part", "mpirun"}},

@@ -1,0 +1,110 @@
+package networks
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/experiment/inswitch"
+	"github.com/spinsim/spinsim/goal"
+	"github.com/spinsim/spinsim/internal/goal/collective"
+	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/sim"
+)
+
+func worked(t *testing.T, device string, values experiment.Values, set ...string) (*experiment.Result, error) {
+	p, err := profile.Load(device, set...)
+	require.NoError(t, err)
+	at, err := collectives.At(p, values)
+	if err != nil {
+		return nil, err
+	}
+	return collectives.Measure(t.Context(), at)
+}
+
+// saved writes a schedule of one collective into a file.
+func saved(t *testing.T, what string, ranks int, size uint64) string {
+	s, err := collective.Generate(what, goal.GenParams{Ranks: ranks, Size: size})
+	require.NoError(t, err)
+	var text bytes.Buffer
+	require.NoError(t, goal.WriteText(&text, s))
+	name := filepath.Join(t.TempDir(), "one.goal")
+	require.NoError(t, os.WriteFile(name, text.Bytes(), 0o600))
+	return name
+}
+
+// A workload that is one allreduce takes what compare inswitch measures of it, but
+// for the library's call, in the run as well as alone.
+func TestOneCollective(t *testing.T) {
+	of := inswitch.Publication.Experiments[0]
+	p, err := profile.Load("inc")
+	require.NoError(t, err)
+	for _, ranks := range []int{3, 8} {
+		const size = 100_000
+		name := saved(t, "allreduce=ring", ranks, size)
+		for _, on := range []string{byHost, byNIC, byNICTree, bySwitch} {
+			at, err := of.At(p, experiment.Values{"mode": on, "ranks": ranks, "size": size})
+			require.NoError(t, err)
+			there, err := of.Measure(t.Context(), at)
+			require.NoError(t, err)
+			here, err := worked(t, "inc", experiment.Values{"workload": name, "on": on})
+			require.NoError(t, err)
+			near := 0.01
+			if on == byNIC {
+				near = 0.3 // HPUs add int32 here and float32 there
+			}
+			require.InEpsilon(t, float64(there.Time(experiment.LatencyColumn)), float64(here.Time("time")), near, on)
+			row := here.Values[perCollective].(experiment.Rows)[0]
+			require.Equal(t, []any{"allreduce", "allreduce", int64(size), ranks, 1}, row[:5])
+			require.Equal(t, []any{here.Time("time"), here.Time("time"), here.Values["link_bytes"]}, row[5:8], on)
+			require.InDelta(t, 1, here.Float("in_allreduce"), 1e-6)
+		}
+	}
+}
+
+// The training step is at least as long as its computing, allreduces of groups are
+// apart, and what is alone is not slower than beside others.
+func TestTrainingStep(t *testing.T) {
+	computing := sim.Time(layers*(forwardNS+backwardNS)) * sim.Nanosecond
+	for on := range modes {
+		r, err := worked(t, "inc", experiment.Values{"on": on})
+		require.NoError(t, err)
+		require.Greater(t, r.Time("time"), computing)
+		rows := r.Values[perCollective].(experiment.Rows)
+		require.Len(t, rows, 2)
+		for i, want := range [][]any{{"forward0_0", "allreduce", int64(activations), gridColumns, 2 * layers * gridRows}, {"gradients3_0", "allreduce", int64(gradients), gridRows, layers * gridColumns}} {
+			require.Equal(t, want, rows[i][:5])
+			require.LessOrEqual(t, rows[i][6].(sim.Time), rows[i][5].(sim.Time)+sim.Nanosecond, "%s: %v", on, rows[i])
+		}
+	}
+}
+
+// What is no workload is an error before anything runs, and so is what nobody can do.
+func TestWorkloads(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.goal")
+	plain := filepath.Join(t.TempDir(), "plain.goal")
+	require.NoError(t, os.WriteFile(plain, []byte("num_ranks 1\nrank 0 {\na: calc 5\n}\n"), 0o600))
+	for want, c := range map[string]struct {
+		workload, on string
+		device       string
+		set          []string
+	}{
+		"missing.goal: no such file or directory: expected step":      {missing, bySwitch, "inc", nil},
+		"names no collectives: lines with //coll do":                  {plain, bySwitch, "inc", nil},
+		"has no allreduce: expected --on as-recorded":                 {saved(t, "alltoall=pairwise", 4, 64), bySwitch, "inc", nil},
+		"allreduce by host: 6 bytes, expected whole int32":            {saved(t, "allreduce=ring", 2, 6), byHost, "inc", nil},
+		"expected the file of NPU 0 of a Chakra trace":                {"trace.3.et", byHost, "inc", nil},
+		"no switch of the network has a unit: expected fabric.units":  {step, bySwitch, "spin-dis", nil},
+		"fabric.mtu: 4092, expected a multiple of 8 for allreduce by": {step, byNICTree, "inc", []string{"fabric.mtu=4092"}},
+	} {
+		_, err := worked(t, c.device, experiment.Values{"workload": c.workload, "on": c.on}, c.set...)
+		require.ErrorContains(t, err, want)
+	}
+	r, err := worked(t, "inc", experiment.Values{"workload": saved(t, "alltoall=pairwise", 4, 64), "on": asRecorded})
+	require.NoError(t, err)
+	require.Zero(t, r.Float("in_allreduce"))
+}
