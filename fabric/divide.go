@@ -32,7 +32,7 @@ func (n *network) divide() {
 	n.place(links)
 	for i := range links {
 		if l := n.topo.Link(i); l.To != nowhere && !l.Node && n.domains[l.From] != n.domains[l.To] {
-			if w := &n.wirings[n.kinds[i]]; w.hop <= 0 || n.bounded && w.wire <= 0 {
+			if w := &n.wirings[n.kinds[i]]; w.hop <= 0 || (n.bounded || n.pauses != nil) && w.wire <= 0 {
 				clear(n.domains)
 				return
 			}
@@ -46,7 +46,7 @@ func (n *network) divide() {
 		from, to, w := n.engineOf(l.From), n.engineOf(l.To), &n.wirings[n.kinds[i]]
 		n.links[i].to |= abroadBit
 		from.Reach(to, w.hop)
-		if n.bounded { // credits come back
+		if n.bounded || n.pauses != nil { // credits and pauses come back
 			to.Reach(from, w.wire)
 		}
 	}

@@ -50,8 +50,8 @@
 // # Use
 //
 // Ready, Inject, wait until the time it returned or longer, again. Ready is
-// false only with InjectBuffer or credits; the node then gets one KindReady and
-// asks again. Links names what each link did (Node[3].Tx, Switch[1][5].Up[2]),
-// Path lists the links between two nodes. Decorators, such as [NewFaulty], go
-// around a fabric before nodes attach, in any order.
+// false only with InjectBuffer, credits or pauses; the node then gets one
+// KindReady and asks again. Links names what each link did (Node[3].Tx,
+// Switch[1][5].Up[2]), Path lists the links between two nodes. Decorators, such
+// as [NewFaulty], go around a fabric before nodes attach, in any order.
 package fabric

@@ -86,11 +86,14 @@ func (n *network) Links() []LinkStats {
 		if packets == 0 {
 			return
 		}
-		s := LinkStats{name(), packets, l.bytes, rate.Time(l.bytes), l.maxWait, rate.Bytes(l.maxWait), 0}
+		s := LinkStats{name(), packets, l.bytes, rate.Time(l.bytes), l.maxWait, rate.Bytes(l.maxWait), 0, 0, 0}
 		if n.bounded {
 			for _, lane := range n.lanes[k<<n.shift : (k+1)<<n.shift] {
 				s.MaxBuffer = max(s.MaxBuffer, int64(lane.most))
 			}
+		}
+		if p := n.pauses; p != nil {
+			s.MaxBuffer, s.Pauses, s.Paused = p.in[k].most, p.out[k].count, p.out[k].length(n.eng.Now())
 		}
 		all = append(all, s)
 	}

@@ -57,6 +57,7 @@ const (
 
 	kindAgain  // a packet delayed or duplicated by Faulty
 	kindCredit // bytes that are free again at the first switch
+	kindPause  // the sender of link A pauses, or with B = 0 resumes
 )
 
 // An event carries a packet in A, B and P. In A each node has 22 bits; the
@@ -183,16 +184,18 @@ type LinkStats struct {
 	Packets int64
 	Bytes   int64    // headers included
 	Busy    sim.Time // time spent sending: Bytes at the link's rate
-	// MaxWait is the longest wait of a packet for the link, or for room in the
-	// buffer at its end.
+	// MaxWait is the longest wait of a packet for the link, for room in the buffer
+	// at its end, or for the end of a pause.
 	MaxWait sim.Time
-	// MaxQueue is the most bytes that were ahead of a packet when it came to the
-	// link: MaxWait at the link's rate.
+	// MaxQueue is MaxWait at the link's rate. Without buffers and pauses, that is the
+	// most bytes that were ahead of a packet when it came to the link.
 	MaxQueue int64
 	// MaxBuffer is the most bytes in use at once in a buffer at the link's end (of
-	// one class and virtual channel), including bytes on their way; 0 without
-	// Spec.Buffer.
+	// one class and virtual channel), including bytes on their way; with
+	// Spec.PauseFrom, the most that it has compared with it; 0 without both.
 	MaxBuffer int64
+	Pauses    int64    // how often its sender was paused; see Spec.PauseFrom
+	Paused    sim.Time // how long, in all
 }
 
 // Loss is a packet that was lost or damaged.

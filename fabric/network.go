@@ -47,21 +47,11 @@ type network struct {
 	channels int
 	sizes    [Classes]int64 // of buffers
 	outboxes []outbox       // with Spec.AnswersFirst, of each link that leaves a switch
+	pauses   *pauses        // nil: without Spec.PauseFrom
 	damage   *damage        // from a Faulty; nil: none
 
 	parts   []part  // by domain
 	domains []uint8 // of switches
-}
-
-// wiring is the rate and the length of a link.
-type wiring struct {
-	rate    sim.Rate
-	wire    sim.Time
-	hop     sim.Time // wire, and the switch at the end
-	control int64    // bytes after every packet
-	idle    sim.Time // the time of the control bytes
-	word    int64    // bytes after every 16 B of a packet
-	queue   sim.Time // the time of Spec.Queue
 }
 
 // link is the sending side of a link. It has half a cache line, because a large
@@ -120,6 +110,9 @@ func (l *link) send(at, earliest, length sim.Time, bytes int64) sim.Time {
 
 func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network, error) {
 	switches, links := topo.Size()
+	if spec.PauseFrom > 0 {
+		spec.InjectBuffer = spec.full()
+	}
 	n := &network{
 		eng: eng, spec: spec, topo: topo,
 		ports: make([]port, nodes), absent: nodes, links: make([]link, links), wirings: []wiring{spec.wiring(Link{Node: true})}, kinds: make([]uint8, links),
@@ -150,15 +143,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	if spec.InjectBuffer > 0 {
 		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
 	}
-	if len(spec.Buffer) > 0 {
-		n.bound()
-	}
-	if spec.Queue > 0 {
-		n.damage = newDamage(nodes + links)
-	}
-	if spec.AnswersFirst {
-		n.outboxes = make([]outbox, links)
-	}
+	n.store(nodes, links)
 	n.pathed, _ = topo.(pathed)
 	if !spec.spread() {
 		n.pathed = nil
@@ -178,44 +163,21 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 	return n, nil
 }
 
-// wiring returns the rate and the length of a link.
-func (s *Spec) wiring(l Link) wiring {
-	w := wiring{rate: l.Rate, wire: l.Wire, control: int64(l.Control), word: int64(l.ControlWord)}
-	switch {
-	case !w.rate.IsZero():
-	case l.Node || s.SwitchRate.IsZero():
-		w.rate = s.Rate
-	default:
-		w.rate = s.SwitchRate
+// store gives links what holds packets, and what loses them.
+func (n *network) store(nodes, links int) {
+	if len(n.spec.Buffer) > 0 {
+		n.bound()
 	}
-	if w.wire == 0 {
-		w.wire = s.Wire
-		if !l.Node && s.SwitchWire > 0 {
-			w.wire = s.SwitchWire
-		}
+	if n.spec.Queue > 0 {
+		n.damage = newDamage(nodes + links)
 	}
-	w.hop = w.wire + s.Switch
-	if l.Switch > 0 {
-		w.hop = w.wire + l.Switch
+	if n.spec.AnswersFirst {
+		n.outboxes = make([]outbox, links)
 	}
-	w.idle, w.queue = s.bits(w.rate, w.control), w.rate.Time(s.Queue)
-	return w
-}
-
-// wiringOf returns the number of a link's wiring.
-func (n *network) wiringOf(l Link) (uint8, error) {
-	w := n.spec.wiring(l)
-	for i, known := range n.wirings {
-		if w == known {
-			return uint8(i), nil
-		}
+	if n.spec.PauseFrom > 0 {
+		n.pauses = &pauses{make([]ingress, nodes+links), make([]brake, nodes+links)}
+		n.eng.Watch(deadlocks{n})
 	}
-	const most = 256
-	if len(n.wirings) == most {
-		return 0, fmt.Errorf("fabric: links have more than %d different rates and lengths", most)
-	}
-	n.wirings = append(n.wirings, w)
-	return uint8(len(n.wirings) - 1), nil
 }
 
 func (n *network) Nodes() int { return len(n.ports) }
@@ -232,6 +194,9 @@ func (n *network) Attach(node int, id sim.ID) Port {
 	if n.bounded {
 		n.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &credited{actor: a, port: p} })
 	}
+	if n.pauses != nil {
+		n.eng.Wrap(id, func(a sim.Actor) sim.Actor { return &pausable{actor: a, port: p} })
+	}
 	return p
 }
 
@@ -245,6 +210,9 @@ func (p *port) Ready(c Class) bool {
 	}
 	if n.spec.InjectBuffer == 0 {
 		return true
+	}
+	if n.pauses != nil && p.halted(c) {
+		return false
 	}
 	r := &n.pending[p.node]
 	slack := n.slack
@@ -305,8 +273,11 @@ func (p *port) Send(pk Packet) {
 	if p.kind > 0 {
 		hop = n.wirings[p.kind].hop
 	}
-	if n.bounded {
+	switch {
+	case n.bounded:
 		kind = n.take(p, pk.Class, bytes)
+	case n.pauses != nil:
+		kind = sim.Kind(len(n.links) + int(p.node))
 	}
 	p.eng.Post(there+hop, n.first+sim.ID(p.end()), p.id, kind, a, b, pk.Ref)
 }

@@ -35,6 +35,9 @@ func (t *part) handlePorts(e *sim.Event) {
 		t.serve(e.Dst, int(e.A))
 		return
 	}
+	if n.pauses != nil && t.handlePause(e) {
+		return
+	}
 	i, _ := n.route(e.Dst, e.A, e.B, e.Time)
 	l, q := &n.links[i], &n.outboxes[i]
 	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}
@@ -47,12 +50,16 @@ func (t *part) handlePorts(e *sim.Event) {
 		n.damage.note(n, i, w.a, w.b, w.ref, w.at, QueueFull, false)
 		return
 	}
-	if l.free <= w.at && !q.served {
+	if n.pauses != nil && class == Requests {
+		t.came(e.Dst, &w)
+	}
+	held := n.held(i, class)
+	if l.free <= w.at && !q.served && !held {
 		t.leave(e.Dst, i, q, &w)
 		return
 	}
 	q.push(class, w, n.bytesOf(w.b))
-	if !q.served {
+	if !q.served && !held {
 		q.served = true
 		t.eng.Post(l.free, e.Dst, e.Dst, kindServe, uint64(i), 0, nil)
 	}
@@ -99,13 +106,16 @@ func (t *part) serve(at sim.ID, link int) {
 	q := &t.outboxes[link]
 	class := Answers
 	if q.counts[class] == 0 {
-		class = Requests
+		if class = Requests; t.held(link, class) {
+			q.served = false
+			return
+		}
 	}
 	w := q.queues[class].pop()
 	q.counts[class]--
 	q.bytes[class] -= t.bytesOf(w.b)
 	t.leave(at, link, q, &w)
-	if q.served = q.counts[Requests]+q.counts[Answers] > 0; q.served {
+	if q.served = t.waits(link, q); q.served {
 		t.eng.Post(t.links[link].free, at, at, kindServe, uint64(link), 0, nil)
 	}
 }
@@ -114,9 +124,12 @@ func (t *part) serve(at sim.ID, link int) {
 func (t *part) leave(at sim.ID, link int, q *outbox, w *waiting) {
 	n, l := t.network, &t.links[link]
 	bytes, now := n.bytesOf(w.b), t.eng.Now()
-	length, earliest := n.pace(link, uint8(w.from), w.at, bytes)
+	length, earliest := n.pace(link, t.wiringBy(w.from), w.at, bytes)
 	l.maxWait = max(l.maxWait, now-w.at)
 	leave := l.send(now, max(now, earliest), length, bytes)
+	if n.pauses != nil && classOf(w.b) == Requests {
+		t.eng.Post(l.free, at, at, kindLeft, uint64(w.from), uint64(bytes), nil)
+	}
 	if l.packets == 0 {
 		n.wraps[link]++
 	}
@@ -133,7 +146,7 @@ func (t *part) leave(at sim.ID, link int, q *outbox, w *waiting) {
 			return
 		}
 	}
-	t.forward(at, link, sim.Kind(n.kinds[link]), leave, w.a, w.b, w.ref)
+	t.forward(at, link, t.kindOf(link), leave, w.a, w.b, w.ref)
 	n.follow(link, bytes)
 }
 

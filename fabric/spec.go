@@ -100,6 +100,14 @@ type Spec struct {
 	MarkFrom int64 `yaml:"mark_from,omitempty" unit:"B"`
 	// MarkTo is at most 1 GiB; see MarkFrom. Absent: no marks.
 	MarkTo int64 `yaml:"mark_to,omitempty" unit:"B"`
+	// PauseFrom makes a switch pause the sender of a link, switch or node (PFC, XOFF),
+	// when more bytes of requests than PauseFrom, headers included, have come by the
+	// link and not left the switch; at most 1 GiB. Nodes then choose a packet when
+	// their link is free, as with an InjectBuffer of one. Absent: no pauses.
+	PauseFrom int64 `yaml:"pause_from,omitempty" unit:"B"`
+	// PauseUntil is down to how many of these bytes the sender is paused (XON), at
+	// most PauseFrom.
+	PauseUntil int64 `yaml:"pause_until,omitempty" unit:"B"`
 	// Units are compute units of switches; see UnitSpec.
 	Units UnitSpec `yaml:"units,omitempty"`
 	// Faults is the faults; see FaultSpec.
@@ -282,7 +290,7 @@ func (s *Spec) ports() (errs []error) {
 	if s.MarkFrom < 0 || s.MarkFrom > s.MarkTo {
 		wrong("mark_from", "want 0 to mark_to, %d bytes, got %d", s.MarkTo, s.MarkFrom)
 	}
-	return errs
+	return append(errs, s.checkPauses()...)
 }
 
 // New makes the fabric of spec for nodes nodes, and registers its switches with

@@ -74,6 +74,7 @@ var contexts = [][]string{
 	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
 	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=4", "fabric.spines=2"},
 	{"fabric.queue=64KiB", "fabric.answers_first=true", "fabric.mark_to=32KiB", "fabric.header=64", "fabric.paths=packet", "transport.kind=reliable", "transport.law=nscc", "transport.way=spray", "transport.paths=64"},
+	{"fabric.answers_first=true", "fabric.pause_from=64KiB"},
 	{"fabric.units={at: leaves, rate: 1ps/B, wire: 1ns}"},
 	{"fabric.paths=load", "fabric.choices=2", "transport.kind=reliable"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},

@@ -105,14 +105,16 @@ func TestStuckRunSaysWhoWaitsForWhat(t *testing.T) {
 		return nil
 	})
 	e.Watch(waiterFunc(func(report func(Waiting)) {
-		report(Waiting{"Node[0].NIC", 5 * Nanosecond, "acknowledgement of put 7"})
+		report(Waiting{Who: "Node[0].NIC", Since: 5 * Nanosecond, What: "acknowledgement of put 7"})
+		report(Waiting{Who: "link", What: "itself", Cause: true})
 	}))
 	err := e.Run()
 	var stuck *StuckError
 	require.ErrorAs(t, err, &stuck)
-	require.Len(t, stuck.Waiting, 12)
-	require.Equal(t, Waiting{"Node[0].NIC", 5 * Nanosecond, "acknowledgement of put 7"}, stuck.Waiting[11])
-	require.EqualError(t, err, `nothing left to happen at 11 ns, but 12 still wait:
+	require.Len(t, stuck.Waiting, 13)
+	require.Equal(t, Waiting{Who: "Node[0].NIC", Since: 5 * Nanosecond, What: "acknowledgement of put 7"}, stuck.Waiting[12])
+	require.EqualError(t, err, `nothing left to happen at 11 ns, but 13 still wait:
+  link waits since 0 s for itself
   Rank[0] waits since 0 s for message from 1
   Rank[1] waits since 1 ns for message from 2
   Rank[2] waits since 2 ns for message from 3
@@ -122,8 +124,7 @@ func TestStuckRunSaysWhoWaitsForWhat(t *testing.T) {
   Rank[7] waits since 7 ns for message from 8
   Rank[8] waits since 8 ns for message from 9
   Rank[9] waits since 9 ns for message from 10
-  Rank[10] waits since 10 ns for message from 11
-  ... and 2 more`)
+  ... and 3 more`)
 	require.NoError(t, e.RunUntil(Second), "to wait is no error as long as time can go on")
 }
 

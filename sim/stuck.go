@@ -11,6 +11,7 @@ type Waiting struct {
 	Who   string
 	Since Time
 	What  string
+	Cause bool // others may wait because of it, so it is listed first
 }
 
 // Waiter is a part of the model, other than a process, that may still wait at
@@ -31,7 +32,7 @@ func (e *Engine) Watch(w Waiter) {
 // or a waiter still waits.
 type StuckError struct {
 	At      Time
-	Waiting []Waiting // processes in order of spawning, then waiters in order of Watch
+	Waiting []Waiting // causes, then processes in order of spawning, then waiters in order of Watch
 }
 
 // stuckShown is how many of them an error message names.
@@ -71,11 +72,18 @@ func (e *Engine) waiting() (all []Waiting) {
 	}
 	for _, p := range list {
 		if p.state != processDone && !p.background {
-			all = append(all, Waiting{p.name, p.since, p.waitsFor()})
+			all = append(all, Waiting{Who: p.name, Since: p.since, What: p.waitsFor()})
 		}
 	}
+	var causes []Waiting
 	for _, w := range e.watched {
-		w.Waiting(func(x Waiting) { all = append(all, x) })
+		w.Waiting(func(x Waiting) {
+			if x.Cause {
+				causes = append(causes, x)
+			} else {
+				all = append(all, x)
+			}
+		})
 	}
-	return all
+	return append(causes, all...)
 }
