@@ -83,6 +83,12 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 	for range 1 + r.IntN(12) {
 		d.flows = append(d.flows, flow{r.IntN(d.nodes), r.IntN(d.nodes)})
 	}
+	if r.IntN(3) == 0 { // trees, so no circle of pauses
+		f.Trim, f.Queue = "", 0
+		f.PauseFrom = 1 + r.Int64N(1<<r.IntN(17))
+		f.PauseUntil = r.Int64N(f.PauseFrom + 1)
+		f.Switch = sim.Time(r.IntN(200)) * sim.Nanosecond // a pause is earlier than a packet
+	}
 	return d, p.Validate()
 }
 
