@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,11 +78,16 @@ func (f *LinksFlag) write(of *provenance.Record, cut string) error {
 	}
 	record := *of
 	record.Command = linksOf + of.Command // the command makes the run again, but not this file
-	t := report.New(LinkColumns()...)
+	columns := LinkColumns()
+	if !slices.ContainsFunc(f.links, func(l fabric.LinkStats) bool { return l.Pauses > 0 }) {
+		columns = columns[:len(columns)-ofPauses]
+	}
+	t := report.New(columns...)
 	t.Origin, t.Cut = &record, cut
 	for i := range f.links {
 		l := &f.links[i]
-		t.Add(l.Name, l.Packets, l.Bytes, l.Busy, share(l.Busy, f.end), l.MaxWait, l.MaxQueue, l.MaxBuffer, f.end)
+		row := []any{l.Name, l.Packets, l.Bytes, l.Busy, share(l.Busy, f.end), l.MaxWait, l.MaxQueue, l.MaxBuffer, f.end, l.Pauses, l.Paused}
+		t.Add(row[:len(columns)]...)
 	}
 	var out bytes.Buffer
 	if err := t.Write(&out, format); err != nil {
@@ -100,6 +106,10 @@ func share(part, of sim.Time) float64 {
 	return min(1, float64(part)/float64(of))
 }
 
+// ofPauses is how many columns, the last ones, a file has only if a link was
+// paused.
+const ofPauses = 2
+
 // LinkColumns describe the work of a link.
 func LinkColumns() []report.Column {
 	return []report.Column{
@@ -110,8 +120,10 @@ func LinkColumns() []report.Column {
 		{Name: "load", Kind: report.Share, Help: "Share of the run in which it sent."},
 		{Name: "max_wait", Unit: "ns", Kind: report.Duration, Help: "Longest that a packet waited for it, or for room in the buffer at its end."},
 		{Name: "max_queue", Kind: report.Size, Help: "What it carries in that time, bytes."},
-		{Name: "max_buffer", Kind: report.Size, Help: "Most bytes that were taken at once in a buffer at its end, of one class and virtual channel; 0 if buffers have no end."},
+		{Name: "max_buffer", Kind: report.Size, Help: "Most bytes that were taken at once in a buffer at its end, of one class and virtual channel; with fabric.pause_from, most that it was compared with; 0 without both."},
 		{Name: "run", Unit: "ns", Kind: report.Duration, Help: "Time of the run."},
+		{Name: "pauses", Kind: report.Count, Help: "How often its sender was paused; only if that has happened (fabric.pause_from)."},
+		{Name: "paused", Unit: "ns", Kind: report.Duration, Help: "How long, in all; likewise."},
 	}
 }
 
