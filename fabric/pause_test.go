@@ -256,3 +256,54 @@ func TestBoundsOfPauses(t *testing.T) {
 	spec.Queue = 30416
 	require.NoError(t, spec.Validate())
 }
+
+// Ultra Ethernet's simulator, spcl/HTSIM 8a33f33, with its network for RoCE and
+// the route strategy ecmp_host:
+//
+//	htsim_roce -nodes 8 -tiers 2 -tm victim.cm -linkspeed 200000 -mtu 4096 -hop_latency 1 -q 10000 -paths 16 -seed N
+//
+// victim.cm is 1->0, 2->0 and 4->0 of 8,192,000 B, and 5->3, the victim, of
+// 4,096,000. Which of them share a spine depends on the seed. In microseconds:
+//
+//   - 2->0 and 4->0 on a spine, 5->3 on the other (seeds 4 and 5): 667.276 for 1->0,
+//     174.909 or 175.532 for 5->3;
+//   - all on one spine (10 seeds of 1 to 40): 667.276, and 718.919 or 729.361;
+//   - 4->0 and 5->3 on a spine, 2->0 on the other (8): 958.309 or 959.474, and
+//     570.612 or 582.765.
+//
+// Its acknowledgements are paused with the data; here there are none, and their
+// time is added.
+func TestPausesAgainstHtsim(t *testing.T) {
+	leaves := Plan{
+		Switches: []PlanSwitch{{Name: "l0"}, {Name: "l1"}, {Name: "l2"}, {Name: "s0"}, {Name: "s1"}},
+		Nodes:    []PlanNodes{{At: "l0", Count: 2}, {At: "l1", Count: 2}, {At: "l2", Count: 2}},
+	}
+	cable := func(from, to string, oneWay bool) PlanLink { return PlanLink{From: from, To: to, OneWay: oneWay} }
+	one := []PlanLink{cable("l0", "s0", false), cable("l1", "s0", false), cable("l2", "s0", false)}
+	for _, c := range []struct {
+		links       []PlanLink
+		own, victim float64
+	}{
+		// packets to node 0 take s0, and to node 3 s1
+		{append([]PlanLink{cable("l0", "s1", false), cable("l1", "s1", false), cable("l2", "s1", false)}, one...), 667.276, 174.909},
+		{one, 667.276, 718.919},
+		{[]PlanLink{cable("l1", "s1", true), cable("s1", "l0", true), cable("l0", "s0", false), cable("s0", "l1", true), cable("l2", "s0", false)}, 958.309, 570.612},
+	} {
+		leaves.Links = c.links
+		const packet = 4096 + 64
+		spec := pausing(leaves, 0, 0)
+		spec.PauseFrom, spec.PauseUntil = 15*packet, 12*packet-1
+		spec.Rate, spec.Wire, spec.Switch, spec.Header, spec.StoreAndForward = sim.NewRate(40, 1), sim.Microsecond, 0, 64, true
+		s := build(t, spec, 6, nil)
+		for _, f := range [][3]int{{1, 0, 2000}, {2, 0, 2000}, {4, 0, 2000}, {5, 3, 1000}} {
+			s.hold(int32(f[0]), int32(f[1]), f[2])
+		}
+		last := map[int32]sim.Time{}
+		for _, a := range s.run(t) {
+			last[a.p.Src] = a.at
+		}
+		back := func(links sim.Time) sim.Time { return links * (spec.Wire + spec.Rate.Time(64)) }
+		require.InEpsilon(t, c.own, (last[1] + back(2)).Microseconds(), 0.04)
+		require.InEpsilon(t, c.victim, (last[5] + back(4)).Microseconds(), 0.05)
+	}
+}
