@@ -34,7 +34,7 @@ func column(t *testing.T, name, command string) (values []float64) {
 func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
 	text := map[string]string{}
-	for _, name := range []string{"RATIONALE.md", "docs/model.md", "docs/memory.md"} {
+	for _, name := range []string{"RATIONALE.md", "docs/model.md", "docs/memory.md", "docs/networks.md"} {
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
 		text[name] = strings.Join(strings.Fields(string(data)), " ")
@@ -83,6 +83,11 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 		us("retransmission_us", fault+" --profile docs/profiles/part22-boards.yaml"), us("wire_us", fault+" --profile docs/profiles/part22-boards.yaml"))
 	touch := "compare pagefault --policy touch --profile docs/profiles/psistakis19.yaml --size "
 	says("docs/memory.md", "touching takes %.1f µs of the %.2f, and a single page %.1f where T has 3", us("touch_us", touch+"64KiB"), us("latency_us", touch+"64KiB"), us("touch_us", touch+"4KiB"))
+	beside := func(profile string) float64 {
+		return us("slowdown", "compare traffic --nodes 64 --senders 8 --pattern victim --law dcqcn --profile "+profile)
+	}
+	says("docs/networks.md", "the victim here takes %.2f times its bound, with `uec`'s queues %.2f times.",
+		beside("docs/profiles/uec-pause.yaml"), beside("uec --set fabric.leaf_nodes=8 --set fabric.spines=8"))
 }
 
 // The table of calibrated and predicted numbers has the figures that commands
