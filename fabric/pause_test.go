@@ -179,6 +179,62 @@ func TestPausesAreNoDeadlock(t *testing.T) {
 	require.Len(t, s.run(t), 12)
 }
 
+// drawHeld draws messages: source, destination, and number of packets.
+func drawHeld(t *rapid.T, nodes int) (all [][3]int) {
+	node := rapid.IntRange(0, nodes-1)
+	for range rapid.IntRange(1, 12).Draw(t, "messages") {
+		all = append(all, [3]int{node.Draw(t, "src"), node.Draw(t, "dst"), rapid.IntRange(1, 30).Draw(t, "packets")})
+	}
+	return all
+}
+
+// resumed checks that no link is paused, and that nothing is left in switches.
+func (s *sink) resumed(t require.TestingT) {
+	if n := networkOf(s.f); n.pauses != nil {
+		for k := range n.pauses.in {
+			require.Zero(t, n.pauses.in[k].bytes)
+			require.False(t, n.pauses.in[k].paused)
+			require.False(t, n.pauses.out[k].paused)
+		}
+	}
+}
+
+// On random networks of every kind a run ends with every packet, or with the
+// name of a deadlock: none hangs without one, and none that has one ends.
+func TestPausesDoNotHangWithoutAName(t *testing.T) {
+	deadlocks := 0
+	rapid.Check(t, func(t *rapid.T) {
+		spec, nodes := drawSpec(t)
+		spec.AnswersFirst = true
+		spec.PauseFrom = rapid.Int64Range(1, 3*spec.full()).Draw(t, "from")
+		spec.PauseUntil = rapid.Int64Range(0, spec.PauseFrom).Draw(t, "until")
+		all := drawHeld(t, nodes)
+		if rapid.Bool().Draw(t, "ring") { // all send round it
+			spec.Kind, spec.Radix, spec.LeafNodes, spec.Spines, spec.Paths = Torus, 0, 0, 0, ""
+			nodes, all = rapid.IntRange(5, 9).Draw(t, "nodes of the ring"), nil
+			spec.Dims, spec.Topology = []int{nodes}, Plan{}
+			for i := range nodes {
+				all = append(all, [3]int{i, (i + 2) % nodes, 40})
+			}
+		}
+		require.NoError(t, spec.Validate())
+		s, packets := build(t, spec, nodes, nil), 0
+		for _, m := range all {
+			s.hold(int32(m[0]), int32(m[1]), m[2])
+			packets += m[2]
+		}
+		if err := s.eng.Run(); err != nil {
+			require.ErrorContains(t, err, "PFC deadlock, a circle of paused links")
+			require.Less(t, len(s.got), packets)
+			deadlocks++
+			return
+		}
+		require.Len(t, s.got, packets)
+		s.resumed(t)
+	})
+	require.Positive(t, deadlocks)
+}
+
 // On random trees nothing is lost and nothing hangs, whatever the thresholds, and
 // what a link brings after the threshold fits the headroom of the profile's check.
 // A threshold that is never reached changes nothing.
@@ -189,13 +245,9 @@ func TestPausesOfTreesLoseNothing(t *testing.T) {
 			return
 		}
 		spec.AnswersFirst, spec.InjectBuffer, spec.Gap = true, spec.full(), 0
+		drawUnits(t, &spec)
 		from := rapid.Int64Range(1, 5*spec.full()).Draw(t, "from")
-		type message struct{ src, dst, count int }
-		var all []message
-		node := rapid.IntRange(0, nodes-1)
-		for range rapid.IntRange(1, 12).Draw(t, "messages") {
-			all = append(all, message{node.Draw(t, "src"), node.Draw(t, "dst"), rapid.IntRange(1, 30).Draw(t, "packets")})
-		}
+		all := drawHeld(t, nodes)
 		until := rapid.Int64Range(0, from).Draw(t, "until")
 		var got [3][]arrival
 		for i, f := range []int64{0, maxInject, from} {
@@ -203,22 +255,19 @@ func TestPausesOfTreesLoseNothing(t *testing.T) {
 			require.NoError(t, spec.Validate())
 			s, packets := build(t, spec, nodes, nil), 0
 			for _, m := range all {
-				s.hold(int32(m.src), int32(m.dst), m.count)
-				packets += m.count
+				s.hold(int32(m[0]), int32(m[1]), m[2])
+				packets += m[2]
 			}
 			got[i] = s.run(t)
 			require.Len(t, got[i], packets)
-			between := spec.wiring(Link{})
-			room := f + max(spec.headroom(spec.Rate, spec.Wire), spec.headroom(between.rate, between.wire))
+			room := int64(0)
+			for _, w := range networkOf(s.f).wirings {
+				room = max(room, f+spec.headroom(w.rate, w.wire))
+			}
 			for _, l := range s.f.Links() {
 				require.LessOrEqual(t, l.MaxBuffer, room, l.Name)
 			}
-			if n := networkOf(s.f); n.pauses != nil {
-				for k := range n.pauses.in {
-					require.Zero(t, n.pauses.in[k].bytes)
-					require.False(t, n.pauses.out[k].paused)
-				}
-			}
+			s.resumed(t)
 		}
 		require.Equal(t, got[0], got[1])
 	})
