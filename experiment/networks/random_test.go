@@ -164,3 +164,20 @@ func TestModulesAreTheLaws(t *testing.T) {
 		require.Equal(t, want, got, "%v", d)
 	}
 }
+
+// A deadlock of pauses has the same name on every number of cores.
+func TestDeadlockOnCores(t *testing.T) {
+	p, err := profile.Load("spin-dis", "fabric.kind=torus", "fabric.radix=0", "fabric.dims=[6]", "fabric.answers_first=true", "fabric.pause_from=16KiB")
+	require.NoError(t, err)
+	var around []flow
+	for i := range 6 {
+		around = append(around, flow{i, (i + 2) % 6})
+	}
+	_, first := play(p, 6, 1, around, nil, 1<<20, nil)
+	require.ErrorContains(t, first, "still wait:\n  link Switch[0]")
+	require.ErrorContains(t, first, "PFC deadlock")
+	for cores := 2; cores < 4; cores++ {
+		_, again := play(p, 6, cores, around, nil, 1<<20, nil)
+		require.EqualError(t, again, first.Error())
+	}
+}
