@@ -123,6 +123,25 @@ func TestPausesBlockTheVictim(t *testing.T) {
 	}
 }
 
+// A queue that holds what one link brings until its sender pauses loses nothing
+// of one, and drops some of what three bring.
+func TestPausesWithAQueue(t *testing.T) {
+	for senders, loses := range map[int]bool{1: false, 3: true} {
+		spec := pausing(line(senders, sim.NewRate(80, 1)), 4, 2)
+		spec.Queue = 30416
+		require.NoError(t, spec.Validate())
+		s := build(t, spec, senders+2, nil)
+		for i := range senders {
+			s.hold(int32(i), int32(senders), 50)
+		}
+		got := len(s.run(t))
+		_, lost := s.f.Losses()
+		require.Equal(t, 50*senders, got+lost)
+		require.Equal(t, loses, lost > 0)
+		s.resumed(t)
+	}
+}
+
 // ring is four switches in a ring of one direction, each with a node.
 func ring() (p Plan) {
 	for i := range 4 {

@@ -103,7 +103,8 @@ type Spec struct {
 	// PauseFrom makes a switch pause the sender of a link, switch or node (PFC, XOFF),
 	// when more bytes of requests than PauseFrom, headers included, have come by the
 	// link and not left the switch; at most 1 GiB. Nodes then choose a packet when
-	// their link is free, as with an InjectBuffer of one. Absent: no pauses.
+	// their link is free, as with an InjectBuffer of one. A Queue must hold what one
+	// link brings; what several bring may find no room there. Absent: no pauses.
 	PauseFrom int64 `yaml:"pause_from,omitempty" unit:"B"`
 	// PauseUntil is down to how many of these bytes the sender is paused (XON), at
 	// most PauseFrom.
