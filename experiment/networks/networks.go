@@ -5,9 +5,9 @@ import "github.com/spinsim/spinsim/experiment"
 
 // Publication has the experiments of this package.
 var Publication = &experiment.Publication{
-	Name: "networks", Title: "Congestion in today's networks", Sources: []string{source}, Minutes: 1,
+	Name: "networks", Title: "Workloads and congestion in today's networks", Sources: []string{source}, Minutes: 1,
 	Experiments: []*experiment.Experiment{traffic, collectives},
-	Runs:        []experiment.PublicationRun{{Experiment: "traffic"}},
+	Runs:        []experiment.PublicationRun{{Experiment: "traffic"}, {Experiment: "collectives"}},
 }
 
 const source = "Ultra Ethernet's htsim"
