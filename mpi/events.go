@@ -6,6 +6,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/matching"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/runtime"
 )
 
 func (t *overPortals) step() error {
@@ -67,19 +68,28 @@ func (t *overPortals) step() error {
 // others waits for an event, or until a module or an operation besides messages
 // goes on, and reports whether that was first.
 func (t *overPortals) others() (bool, error) {
-	event, err := true, error(nil)
-	if set := &t.r.modules; len(set.active) > 0 {
+	var list [2]runtime.Counter
+	others := list[:0]
+	set, also := &t.r.modules, &t.r.also
+	modules := len(set.active) > 0
+	if modules {
 		unit := set.any.unit
-		if event, err = t.ni.EQWaitOrOther(t.eq, unit.NI(), unit.Signal(), set.seen+1); err == nil && !event {
-			return true, t.r.collect()
-		}
-	} else if also := &t.r.also; also.ni != nil {
-		event, err = t.ni.EQWaitOrOther(t.eq, also.ni, also.ct, 1)
+		others = append(others, runtime.Counter{NI: unit.NI(), CT: unit.Signal(), Test: set.seen + 1})
 	}
-	if err != nil {
+	if also.ni != nil {
+		others = append(others, runtime.Counter{NI: also.ni, CT: also.ct, Test: 1})
+	}
+	if len(others) == 0 {
+		return false, nil
+	}
+	which, err := t.ni.EQWaitOrOther(t.eq, others...)
+	switch {
+	case err != nil:
 		return false, fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
+	case which == 0 && modules:
+		return true, t.r.collect()
 	}
-	return !event, nil
+	return which >= 0, nil
 }
 
 func (t *overPortals) came(ev *portals.Event) error {

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spinsim/spinsim/handlers/rnr"
@@ -158,12 +159,26 @@ func (t *overInfiniBand) step() error {
 				t.handles, t.tests = append(t.handles, p.conn.Signal()), append(t.tests, p.seen+1)
 			}
 		}
-		if ni == nil {
-			return t.alone()
-		}
 		// act charges the look at what has happened.
-		if _, _, err := ni.CTPollAt(t.handles, t.tests, runtime.Forever, 0); err != nil {
+		var err error
+		also := &t.r.also
+		switch {
+		case also.ni != nil && ni == nil:
+			_, _, err = also.ni.CTPollAt([]portals.Handle{also.ct}, []uint64{1}, runtime.Forever, 0)
+		case also.ni != nil:
+			if err = ni.CTPollOrOther(t.handles, t.tests, runtime.Forever, also.ni, also.ct, 1); errors.Is(err, portals.ErrCTNoneReached) {
+				err = nil
+			}
+		case ni == nil:
+			return t.alone()
+		default:
+			_, _, err = ni.CTPollAt(t.handles, t.tests, runtime.Forever, 0)
+		}
+		if err != nil {
 			return fmt.Errorf("mpi: rank %d: %w", t.r.rank, err)
+		}
+		if also.ni != nil {
+			return nil
 		}
 	}
 }

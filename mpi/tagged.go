@@ -93,14 +93,8 @@ func (t Tagged) Cancel(q *Request) (bool, error) {
 
 // Also makes Step return, too, when a counter of another interface of the process
 // has counted something. The caller sets it back to 0. A nil interface ends that.
-// Not over InfiniBand, whose ranks wait in another way.
-func (t Tagged) Also(ni *runtime.NI, ct portals.Handle) error {
-	if ni != nil && t.world.o.Transport == InfiniBand {
-		return fmt.Errorf("mpi: rank %d: no operations beside messages over transport %s", t.rank, InfiniBand)
-	}
-	t.also.ni, t.also.ct = ni, ct
-	return nil
-}
+// Calls that wait for requests are not for a rank with such a counter.
+func (t Tagged) Also(ni *runtime.NI, ct portals.Handle) { t.also.ni, t.also.ct = ni, ct }
 
 // Places returns the processes of all ranks, for other interfaces of theirs.
 func (t Tagged) Places() []portals.ID { return slices.Clone(t.world.places) }
@@ -110,6 +104,10 @@ func (t Tagged) Looked() { t.looked() }
 
 // Step waits until something happens, and handles it.
 func (t Tagged) Step() error { return t.step() }
+
+// Completed returns a request that earlier calls have completed, or nil. It
+// handles nothing.
+func (t Tagged) Completed() *Request { return t.requests.over.pop() }
 
 // Allreduce starts to combine the vectors of all ranks of the world in their NICs
 // (Options.Allreduce). If the modules do not take the call, it does nothing and

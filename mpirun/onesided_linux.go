@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -97,6 +98,9 @@ func (k *rank) aside() (*onesided, error) {
 	if k.one != nil {
 		return k.one, nil
 	}
+	if by := k.of.MPI.Transport; by == mpi.InfiniBand {
+		return nil, fmt.Errorf("rank %d: no operations beside messages over transport %s", k.rank, by)
+	}
 	ni, err := k.r.Proc().NIInit(portals.OptNIMatching|portals.OptNILogical, nil)
 	if err == nil {
 		err = ni.SetMap(k.r.Places())
@@ -126,7 +130,8 @@ func (k *rank) aside() (*onesided, error) {
 		return nil, err
 	}
 	k.one = o
-	return o, k.r.Also(ni, o.ct)
+	k.r.Also(ni, o.ct)
+	return o, nil
 }
 
 // register exposes memory of the process to its peers. Its pages are pinned.

@@ -141,7 +141,8 @@ func (k *rank) program(ctx context.Context, r *mpi.Rank) (err error) {
 		last = why
 		switch why {
 		case whyFinalize:
-			return k.r.Also(nil, portals.CTNone) // what peers still do here is nobody's concern
+			k.r.Also(nil, portals.CTNone) // what peers still do here is nobody's concern
+			return nil
 		case whyRegion:
 		case whyRefused:
 			if err := k.refuse(int(k.arg)); err != nil {

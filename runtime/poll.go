@@ -86,20 +86,30 @@ func (ni *NI) EQWaitOrCT(eq, ct portals.Handle, test uint64) (event bool, err er
 	return true, nil
 }
 
-// EQWaitOrOther returns true when a queue has an event, and leaves the event
-// there. It returns false when a counter of another interface of the process
-// reaches test first. It takes no poll time: the caller pays when it handles
-// the event or the count. Errors as CTWait.
-func (ni *NI) EQWaitOrOther(eq portals.Handle, other *NI, ct portals.Handle, test uint64) (event bool, err error) {
+// Counter is a counter of an interface of the process, and the successes that
+// somebody waits for.
+type Counter struct {
+	NI   *NI
+	CT   portals.Handle
+	Test uint64
+}
+
+// EQWaitOrOther returns -1 when a queue has an event, and leaves the event
+// there. It returns the index of a counter that reaches its test first. It
+// takes no poll time: the caller pays when it handles the event or the count.
+// Errors as CTWait.
+func (ni *NI) EQWaitOrOther(eq portals.Handle, others ...Counter) (which int, err error) {
 	for ni.core.EQLen(eq) == 0 {
-		other.one.handle[0], other.one.test[0] = ct, test
-		if _, _, err := other.core.CTPoll(other.one.handle[:], other.one.test[:]); !errors.Is(err, portals.ErrCTNoneReached) {
-			return false, err
+		for i, c := range others {
+			c.NI.one.handle[0], c.NI.one.test[0] = c.CT, c.Test
+			if _, _, err := c.NI.core.CTPoll(c.NI.one.handle[:], c.NI.one.test[:]); !errors.Is(err, portals.ErrCTNoneReached) {
+				return i, err
+			}
 		}
 		ni.one.handle[0] = eq
 		ni.parkUntil(ni.one.handle[:], nil, Forever, 0)
 	}
-	return true, nil
+	return -1, nil
 }
 
 // CTPollOrOther is CTPollAt without a time for the look. It also returns, with
