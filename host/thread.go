@@ -54,6 +54,18 @@ func (c *CPU) kernelThread(core int, name string, l Level, f func(t *Thread)) *T
 	return t
 }
 
+// MoveTo continues the thread on another core, 0 to Cores-1. What it owes, it
+// pays on the core where it was.
+func (t *Thread) MoveTo(core int) {
+	if t.owed > 0 {
+		t.occupy(0)
+		t.finish()
+	}
+	t.core.threads--
+	t.core = t.cpu.core(core)
+	t.core.threads++
+}
+
 // SetName changes the name in the timeline.
 func (t *Thread) SetName(name string) { t.name = name }
 

@@ -318,14 +318,18 @@ func (t *overExaNet) await() error {
 		t.handles[n], t.tests[n] = t.answered, t.seen.answered+1
 		n++
 	}
-	other, ct, test := t.r.also.ni, t.r.also.ct, uint64(1)
+	var list [2]runtime.Counter
+	others := list[:0]
+	if also := &t.r.also; also.ni != nil {
+		others = append(others, runtime.Counter{NI: also.ni, CT: also.ct, Test: 1})
+	}
 	if set := &t.r.modules; len(set.active) > 0 {
 		switch unit := set.any.unit; unit.NI() {
 		case t.page.NI():
 			t.handles[n], t.tests[n] = unit.Signal(), set.seen+1
 			n++
 		default: // a tree's interface matches, the mailbox's does not
-			other, ct, test = unit.NI(), unit.Signal(), set.seen+1
+			others = append(others, runtime.Counter{NI: unit.NI(), CT: unit.Signal(), Test: set.seen + 1})
 		}
 	}
 	timeout := runtime.Forever
@@ -338,8 +342,8 @@ func (t *overExaNet) await() error {
 		}
 	}
 	var err error
-	if other != nil {
-		err = t.page.NI().CTPollOrOther(t.handles[:n], t.tests[:n], timeout, other, ct, test)
+	if len(others) > 0 {
+		err = t.page.NI().CTPollOrOther(t.handles[:n], t.tests[:n], timeout, others...)
 	} else {
 		_, _, err = t.page.NI().CTPollAt(t.handles[:n], t.tests[:n], timeout, 0)
 	}

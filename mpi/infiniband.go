@@ -166,7 +166,7 @@ func (t *overInfiniBand) step() error {
 		case also.ni != nil && ni == nil:
 			_, _, err = also.ni.CTPollAt([]portals.Handle{also.ct}, []uint64{1}, runtime.Forever, 0)
 		case also.ni != nil:
-			if err = ni.CTPollOrOther(t.handles, t.tests, runtime.Forever, also.ni, also.ct, 1); errors.Is(err, portals.ErrCTNoneReached) {
+			if err = ni.CTPollOrOther(t.handles, t.tests, runtime.Forever, runtime.Counter{NI: also.ni, CT: also.ct, Test: 1}); errors.Is(err, portals.ErrCTNoneReached) {
 				err = nil
 			}
 		case ni == nil:

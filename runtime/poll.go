@@ -100,11 +100,8 @@ type Counter struct {
 // Errors as CTWait.
 func (ni *NI) EQWaitOrOther(eq portals.Handle, others ...Counter) (which int, err error) {
 	for ni.core.EQLen(eq) == 0 {
-		for i, c := range others {
-			c.NI.one.handle[0], c.NI.one.test[0] = c.CT, c.Test
-			if _, _, err := c.NI.core.CTPoll(c.NI.one.handle[:], c.NI.one.test[:]); !errors.Is(err, portals.ErrCTNoneReached) {
-				return i, err
-			}
+		if i, err := reached(others); !errors.Is(err, portals.ErrCTNoneReached) {
+			return i, err
 		}
 		ni.one.handle[0] = eq
 		ni.parkUntil(ni.one.handle[:], nil, Forever, 0)
@@ -112,17 +109,26 @@ func (ni *NI) EQWaitOrOther(eq portals.Handle, others ...Counter) (which int, er
 	return -1, nil
 }
 
+// reached returns the first counter that has reached its test.
+func reached(list []Counter) (int, error) {
+	for i, c := range list {
+		c.NI.one.handle[0], c.NI.one.test[0] = c.CT, c.Test
+		if _, _, err := c.NI.core.CTPoll(c.NI.one.handle[:], c.NI.one.test[:]); !errors.Is(err, portals.ErrCTNoneReached) {
+			return i, err
+		}
+	}
+	return 0, portals.ErrCTNoneReached
+}
+
 // CTPollOrOther is CTPollAt without a time for the look. It also returns, with
-// ErrCTNoneReached, when a counter of another interface of the process reaches
-// test.
-func (ni *NI) CTPollOrOther(cts []portals.Handle, tests []uint64, timeout sim.Time, other *NI, ct portals.Handle, test uint64) error {
+// ErrCTNoneReached, when one of the other counters reaches its test.
+func (ni *NI) CTPollOrOther(cts []portals.Handle, tests []uint64, timeout sim.Time, others ...Counter) error {
 	deadline := ni.proc.Now() + timeout
 	for {
 		if _, _, err := ni.core.CTPoll(cts, tests); !errors.Is(err, portals.ErrCTNoneReached) {
 			return err
 		}
-		other.one.handle[0], other.one.test[0] = ct, test
-		_, _, err := other.core.CTPoll(other.one.handle[:], other.one.test[:])
+		_, err := reached(others)
 		if err == nil {
 			return portals.ErrCTNoneReached
 		}

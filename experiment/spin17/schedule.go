@@ -70,7 +70,7 @@ func Schedule(name string, s *goal.Schedule) *experiment.Experiment {
 			},
 		},
 		Details:   []experiment.Detail{collectivesDetail(s, report.Duration)},
-		Caveats:   both(scheduleCaveats, collectiveCaveats(collAxis, "matching")),
+		Caveats:   both(scheduleCaveats(s), collectiveCaveats(collAxis, "matching")),
 		Operation: "the time of a rank, from the beginning of the run to the end of its last operation",
 	}
 }
@@ -105,15 +105,20 @@ func scheduleAxes(name string) []experiment.Axis {
 	}
 }
 
-// scheduleCaveats are about messages that were refused.
-func scheduleCaveats(results []*experiment.Result) (lines []string) {
-	for _, r := range results {
-		if n := r.Values["resent"].(int64); n > 0 {
-			lines = append(lines, fmt.Sprintf("%v: %d times a message was refused, because the buffers of its target were full, and sent again; ranks added %d buffers.",
-				r.Point, n, r.Values["added_buffers"]))
+// scheduleCaveats are about several cpu of a rank, and messages that were refused.
+func scheduleCaveats(s *goal.Schedule) func([]*experiment.Result) []string {
+	return func(results []*experiment.Result) (lines []string) {
+		if s != nil && nodes.Several(s) {
+			lines = append(lines, "Each cpu of a rank is a core. Their calls of the library take turns; what arrives takes a core that does not compute, in the model that of its send.")
 		}
+		for _, r := range results {
+			if n := r.Values["resent"].(int64); n > 0 {
+				lines = append(lines, fmt.Sprintf("%v: %d times a message was refused, because the buffers of its target were full, and sent again; ranks added %d buffers.",
+					r.Point, n, r.Values["added_buffers"]))
+			}
+		}
+		return lines
 	}
-	return lines
 }
 
 // scheduleRun measures points of a schedule.
@@ -183,6 +188,9 @@ func (g *scheduleRun) has(p *experiment.Point) (bool, error) {
 	}
 	if err := errors.Join(o.Allreduce.Check(&p.Profile.Fabric), nodes.CheckCalls(s.Schedule, &cfg)); err != nil {
 		return false, fmt.Errorf("--%s: %w", collAxis, err)
+	}
+	if err := nodes.CheckCores(s.Schedule, &cfg); err != nil {
+		return false, err
 	}
 	this := checked{s.Schedule, o.Eager}
 	err, known := g.wrong[this]

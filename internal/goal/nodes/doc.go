@@ -2,16 +2,25 @@
 // become messages of package mpi, with real data that is checked, and
 // computations occupy cores.
 //
-// A rank is one sequential program on one node. It starts an operation as soon
-// as the operations that it requires are done: receives before sends before
-// computations, each kind in the order of release. This is how a program
-// behaves that knows its messages and posts its receives first. The rank looks
-// for messages that have arrived when it has neither receives nor sends to
-// start, so before every computation. It waits when it has nothing else to do.
+// A rank is one program on one node, sequential if it has one cpu index. It
+// starts an operation as soon as the operations that it requires are done:
+// receives before sends before computations, each kind in the order of release.
+// This is how a program behaves that knows its messages and posts its receives
+// first. The rank looks for messages that have arrived when it has neither
+// receives nor sends to start, so before every computation. It waits when it
+// has nothing else to do.
 // In particular:
 //
-//   - A rank has one processor and one network interface. A schedule whose rank
-//     uses two cpu or two nic indices is refused.
+//   - A rank has a core of its node for each of its cpu indices. A core is a
+//     thread of the rank's program: it computes beside the others, and its sends
+//     and receives wait for its computations. The threads share one library, with
+//     one lock. So calls of the library take turns, each on the core of its
+//     operation; in the model, cores send at once. What arrives takes a core that
+//     does not compute, the same one as long as possible; in the model it takes
+//     the processor of its send. While all cores compute, no message is matched by
+//     the process. Threads wait without context switches.
+//   - A rank has one network interface. A schedule whose rank uses two nic indices
+//     is refused.
 //   - A send has started when the NIC has it, and is done when its data may
 //     change. A receive has started when it is posted.
 //   - A receive must not be smaller than its message. The endpoint model of

@@ -34,6 +34,7 @@ type player struct {
 	callOf   map[int]int    // by the operation
 	groups   []int          // of the calls
 	due      map[int][]int  // of each group, the calls that have not begun
+	cores    *cores         // nil: one
 	begun    int            // calls
 	windows  map[int]Window // of its parts in collectives
 }
@@ -97,9 +98,21 @@ func (p *player) play(r *mpi.Rank) error {
 			p.release(uint32(i))
 		}
 	}
+	step := p.next
+	if p.cores != nil {
+		if err := p.cores.begin(r); err != nil {
+			return err
+		}
+		step = p.cores.next
+	}
 	for p.left > 0 {
-		if err := p.next(r); err != nil {
+		if err := step(r); err != nil {
 			return fmt.Errorf("rank %d: %w", p.rank, err)
+		}
+	}
+	if p.cores != nil {
+		if err := p.cores.end(); err != nil {
+			return err
 		}
 	}
 	p.finish = r.Now()
@@ -146,6 +159,10 @@ func (p *player) release(i uint32) {
 		c.ready = true
 		return
 	}
+	if p.cores != nil {
+		p.cores.push(i)
+		return
+	}
 	p.ready[queueOf[p.ops.Op(int(i)).Kind]].push(i)
 }
 
@@ -187,6 +204,14 @@ func (p *player) ends(r *mpi.Rank, i int) {
 }
 
 func (p *player) compute(r *mpi.Rank, i int) {
+	d := p.begin(r, i)
+	p.busy += d
+	r.Compute(d)
+	p.ends(r, i)
+}
+
+// begin begins a computation and returns how long it takes.
+func (p *player) begin(r *mpi.Rank, i int) sim.Time {
 	p.part(i, r.Now())
 	p.starts(i)
 	r.Proc().Reads(used.Compute)
@@ -194,9 +219,7 @@ func (p *player) compute(r *mpi.Rank, i int) {
 	if p.drawn != nil {
 		d += sim.Time(float64(d) * p.jitter * p.drawn.Float64())
 	}
-	p.busy += d
-	r.Compute(d)
-	p.ends(r, i)
+	return d
 }
 
 func (p *player) receive(r *mpi.Rank, i int) error {

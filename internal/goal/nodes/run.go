@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type Config struct {
 	// Calls names allreduces that the library does, as MPI.Allreduce says. Each has
 	// one computation at each member, whose length is ignored.
 	Calls map[string]bool
+
+	threads bool // a rank with one cpu index has a thread for it, too, in tests
 }
 
 // Result is the outcome of a run.
@@ -43,7 +46,7 @@ type Result struct {
 	Finish  []sim.Time
 	Max     sim.Time
 	MaxRank int
-	// Computing is the time of all computations of all ranks.
+	// Computing is the time in which ranks computed, each on one core or several.
 	Computing sim.Time
 	// Windows are the times of the schedule's collectives.
 	Windows []Window
@@ -134,10 +137,11 @@ func (e InputError) Unwrap() error { return e.Err }
 // operations wait for ever, or about wrong bytes, a message that is too long
 // for its receive, or one that arrived when all buffers were full.
 func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err error) {
-	if err := Check(s, cfg.MPI); err != nil {
+	if err := cmp.Or(Check(s, cfg.MPI), CheckCalls(s, &cfg)); err != nil {
 		return nil, err
 	}
-	if err := CheckCalls(s, &cfg); err != nil {
+	numbers, err := layout(s, &cfg)
+	if err != nil {
 		return nil, err
 	}
 	calls := groupsOf(s, &cfg)
@@ -162,6 +166,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	players := make([]*player, s.Ranks())
 	for rank, ops := range s.All() {
 		players[rank] = newPlayer(rank, ops, &cfg)
+		players[rank].cores = newCores(players[rank], numbers[rank])
 		players[rank].findCalls(s, calls)
 		if err := w.Spawn(rank, players[rank].play); err != nil {
 			return nil, err
@@ -176,7 +181,13 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err := fellBack(w, cfg.MPI); err != nil {
 		return nil, err
 	}
-	res = &Result{
+	return results(s, w, players, &cfg)
+}
+
+// results gathers what the ranks have measured.
+func results(s *goal.Schedule, w *mpi.World, players []*player, cfg *Config) (*Result, error) {
+	c := w.Cluster()
+	res := &Result{
 		Windows: windowsOf(s, players),
 		Ranks:   s.Ranks(), Matching: cfg.MPI.Matching, Messages: w.Stats(), Nodes: c.Stats(), Events: c.Handled(), Load: loadOf(c),
 	}
@@ -217,7 +228,7 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 		return InputError{fmt.Errorf("nodes: %v: a message on nodes has a tag of 32 bits, up to %d", r, goal.Any-1)}
 	}
 	for rank, ops := range s.All() {
-		one := only{nic: -1}
+		one := only{none}
 		for i := range ops.Len() {
 			if err := one.check(s, rank, i); err != nil {
 				return err
@@ -239,26 +250,24 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 	return err
 }
 
-// only is the one core and the one network interface of a rank. A node has one
-// of each, whatever index the schedule uses. Operations on two of them would
-// run side by side in the endpoint model, but one after the other here.
-type only struct{ first, nic int } // operations that use them first; nic -1: none does
+// only is the one network interface of a rank, whatever index the schedule
+// uses. Messages of two of them would go side by side in the endpoint model,
+// but one after the other here.
+type only struct{ first int } // operation that uses it first; none: none does
 
 func (o *only) check(s *goal.Schedule, rank, i int) error {
-	ops := s.Rank(rank)
-	what, index, first := "cpu", ops.Op(i).CPU, o.first
-	other := ops.Op(first).CPU
-	if index == other && ops.Op(i).Kind != goal.Calc {
-		if o.nic < 0 {
-			o.nic = i
-		}
-		what, index, first = "nic", ops.Op(i).NIC, o.nic
-		other = ops.Op(first).NIC
+	op := s.Rank(rank).Op(i)
+	switch {
+	case op.Kind == goal.Calc:
+		return nil
+	case o.first == none:
+		o.first = i
 	}
-	if index == other {
+	other := s.Rank(rank).Op(o.first).NIC
+	if op.NIC == other {
 		return nil
 	}
-	return InputError{fmt.Errorf("nodes: %v: expected %s %d, as in %v: a rank on nodes has one %s, in the endpoint model it has all", s.Ref(rank, i), what, other, s.Ref(rank, first), what)}
+	return InputError{fmt.Errorf("nodes: %v: expected nic %d, as in %v: a rank on nodes has one nic, in the endpoint model it has all", s.Ref(rank, i), other, s.Ref(rank, o.first))}
 }
 
 // longestMessage is the most bytes of a message.
