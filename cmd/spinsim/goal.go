@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,6 +86,8 @@ A schedule that does not finish is reported with the operations that wait. The e
 	for _, name := range []string{"model", "nodes"} {
 		join(c.Flags(), of[name].Flags(), name, func(flag string) { only[name] = append(only[name], flag) })
 	}
+	shareEager(c, of["model"])
+	only["nodes"] = slices.DeleteFunc(only["nodes"], func(flag string) bool { return flag == eagerFlag })
 	c.Flags().StringVar(&on, "on", "model", "model or nodes")
 	c.Flags().StringVar(&model, "model", "loggops", "model: loggops or atlahs")
 	only["model"] = append(only["model"], "model")
@@ -99,6 +102,13 @@ A schedule that does not finish is reported with the operations that wait. The e
 				}
 			}
 		}
+		switch s := c.Flags().Lookup("S"); {
+		case !c.Flags().Changed(eagerFlag):
+		case s.Changed:
+			return badInput(errors.New("--eager and --S are the same, expected one of them"))
+		default:
+			s.Changed = on == "model" // its value is set
+		}
 		switch {
 		case model != "loggops" && model != "atlahs":
 			return badInput(fmt.Errorf("--model: %q, expected loggops or atlahs", model))
@@ -110,6 +120,18 @@ A schedule that does not finish is reported with the operations that wait. The e
 		return of[on].RunE(c, args)
 	}
 	return c
+}
+
+// eagerFlag is the eager limit, on nodes and in the models.
+const eagerFlag = "eager"
+
+// shareEager lets the flag of nodes for the eager limit stand for the models'
+// S, too. They mean the same.
+func shareEager(c, model *cobra.Command) {
+	eager, s := c.Flags().Lookup(eagerFlag), model.Flags().Lookup("S")
+	eager.Usage = fmt.Sprintf("%s (default %s on nodes, %s in the model, as --S)", strings.TrimPrefix(eager.Usage, "nodes: "), eager.DefValue, s.DefValue)
+	eager.DefValue = ""
+	eager.Value = &sharedValue{eager.Value, s.Value}
 }
 
 // join adds the flags of one of several commands to those of all. A flag that
