@@ -240,6 +240,7 @@ var alone = map[string][]string{
 	"spinsim goal convert":                        {"two.goal"},
 	"spinsim goal merge":                          {"two.goal", "two.goal"},
 	"spinsim goal import chakra":                  {"a.0.et"},
+	"spinsim goal import liballprof":              {"a-0.txt"},
 }
 
 // A text that a flag does not take, or the name of a missing file, is one error

@@ -3,12 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/file"
 	"github.com/spinsim/spinsim/internal/goal/chakra"
+	"github.com/spinsim/spinsim/internal/goal/mpitrace"
 )
 
 func goalImportCommand() *cobra.Command {
@@ -18,7 +21,7 @@ func goalImportCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(goalChakraCommand())
+	c.AddCommand(goalChakraCommand(), goalLiballprofCommand())
 	return c
 }
 
@@ -44,34 +47,87 @@ ASTRA-sim's analytical network (congestion aware), run the schedule with --model
 Other networks have no such numbers. From --system come algorithms, preferred-dataset-splits, active-chunks-per-dimension,
 endpoint-delay and local-mem-bw. Policies, boost-mode, peak-perf and local-reduction-delay change nothing in one dimension without roofline and shared bus. A file
 that asks for those is refused, and so are custom collectives and several dimensions.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return exactArguments("FILE")(c, args)
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			m := newMaking(c, "goal import chakra")
-			var notes []string
-			err := out.write(c, &m.Record, func() (s *goal.Schedule, err error) {
-				s, notes, err = f.schedule(c, m, args)
-				return s, err
-			})
-			if err != nil {
-				return err
-			}
-			for _, line := range notes {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", c.Root().Name(), line)
-			}
-			return nil
-		},
 	}
+	importing(c, &out, f.schedule)
 	out.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.system, "system", "", "ASTRA-sim's description of the system, `FILE.json` (default: one chunk without delays)")
 	flags.StringVar(&f.collective, "collective", "", "`LIST` of algorithms, such as allreduce=tree,alltoall=direct4 (ring, tree, halving-doubling, direct; default: of --system, else direct for alltoall and ring)")
 	flags.StringVar(&f.groups, "groups", "", "ASTRA-sim's process groups, `FILE.json` (default: the trace defines them)")
 	return c
+}
+
+// importing makes c a command that imports the files of a trace.
+func importing(c *cobra.Command, out *outputFlags, schedule func(c *cobra.Command, m *making, names []string) (*goal.Schedule, []string, error)) {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return exactArguments("FILE")(c, args)
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		m := newMaking(c, "goal import "+c.Name())
+		var notes []string
+		err := out.write(c, &m.Record, func() (s *goal.Schedule, err error) {
+			s, notes, err = schedule(c, m, args)
+			return s, err
+		})
+		if err != nil {
+			return err
+		}
+		for _, line := range notes {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", c.Root().Name(), line)
+		}
+		return nil
+	}
+}
+
+func goalLiballprofCommand() *cobra.Command {
+	var out outputFlags
+	var library string
+	c := &cobra.Command{
+		Use:   "liballprof FILE...",
+		Short: "Make the schedule of a trace of MPI calls by liballprof",
+		Long: `Liballprof makes a schedule of a trace of MPI calls by spcl's liballprof, the text that Schedgen of LogGOPSim reads. Each rank has a file:
+trace-0.txt, trace-1.txt, and so on. The time between calls is a computation. Collectives have the names cC_N, the Nth of communicator C: goal run --coll
+chooses their algorithms; without it they are ` + defaultAlgorithms() + `; others send each block directly.
+What the schedule leaves out is told on the standard error.`,
+	}
+	importing(c, &out, func(c *cobra.Command, m *making, names []string) (s *goal.Schedule, notes []string, err error) {
+		mpi, known := mpitrace.Libraries()[library]
+		if !known {
+			return nil, nil, fmt.Errorf("--mpi: %q, expected one of %s", library, strings.Join(mpitrace.LibraryNames(), ", "))
+		}
+		if err := m.WithArguments(flagsGiven(c)); err != nil {
+			return nil, nil, err
+		}
+		if names, err = mpitrace.Files(names); err != nil {
+			return nil, nil, err
+		}
+		im := mpitrace.New(len(names), mpi)
+		for _, name := range names {
+			if err := m.input(name, func(r io.Reader) error { return im.Rank(name, r) }); err != nil {
+				return nil, nil, err
+			}
+		}
+		if s, err = im.Schedule(); err != nil {
+			return nil, nil, err
+		}
+		return s, im.Notes(), nil
+	})
+	out.register(c)
+	c.Flags().StringVar(&library, "mpi", "openmpi", "whose MPI_ANY_SOURCE and MPI_PROC_NULL the trace has: openmpi or mpich")
+	return c
+}
+
+// defaultAlgorithms lists what mpitrace does collectives by.
+func defaultAlgorithms() string {
+	var list []string
+	for kind, by := range mpitrace.Algorithms() { //lint:maporder sorted
+		list = append(list, string(kind)+"="+by)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // schedule imports a trace. The notes list omissions.

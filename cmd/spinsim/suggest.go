@@ -12,6 +12,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/internal/build"
 	"github.com/spinsim/spinsim/internal/cli"
+	"github.com/spinsim/spinsim/internal/goal/mpitrace"
 	"github.com/spinsim/spinsim/internal/goal/proxy"
 	"github.com/spinsim/spinsim/internal/osu"
 	"github.com/spinsim/spinsim/internal/spc"
@@ -30,8 +31,9 @@ func suggestFlags(root *cobra.Command) {
 		"handler inspect --format": texts, "explain --format": texts, "version --format": texts,
 		"goal run --on": {"model", "nodes"}, "goal run --model": {"loggops", "atlahs"}, "goal merge --place": {"packed", "strided"},
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
-		"goal merge --to":         {string(goal.Text), string(goal.Binary)},
-		"goal import chakra --to": {string(goal.Text), string(goal.Binary)},
+		"goal merge --to":             {string(goal.Text), string(goal.Binary)},
+		"goal import chakra --to":     {string(goal.Text), string(goal.Binary)},
+		"goal import liballprof --to": {string(goal.Text), string(goal.Binary)}, "goal import liballprof --mpi": mpitrace.LibraryNames(),
 	} {
 		suggest(root, path, values...)
 	}
