@@ -298,16 +298,19 @@ func indices(ops goal.Rank) (list []uint8) {
 }
 
 // Several reports whether a rank uses several cpu indices.
-func Several(s *goal.Schedule) bool {
+func Several(s *goal.Schedule) bool { return threads(s) > 0 }
+
+// threads returns how many cpu indices all ranks use that use several.
+func threads(s *goal.Schedule) (n int64) {
 	if s.MaxCPU() == 0 {
-		return false
+		return 0
 	}
 	for _, ops := range s.All() {
-		if len(indices(ops)) > 1 {
-			return true
+		if list := indices(ops); len(list) > 1 {
+			n += int64(len(list))
 		}
 	}
-	return false
+	return n
 }
 
 // layout gives each rank that uses several cpu indices as many cores of its node:

@@ -60,6 +60,8 @@ func TestSideBySide(t *testing.T) {
 	require.Equal(t, r.Max, r.Computing)
 	require.Zero(t, r.Share())
 	require.Equal(t, 2210*sim.Nanosecond, r.Nodes.CPUBusy)
+	one := text(t, "num_ranks 1\nrank 0 {\ncalc 1000\ncalc 700\ncalc 500\ncalc 10\n}\n")
+	require.Equal(t, int64(2*threadFootprint), Memory(s, coresOf(t, 0, 2))-Memory(one, coresOf(t, 0, 2)))
 }
 
 // pingpong has rounds of messages between two ranks, then a short computation

@@ -10,17 +10,21 @@ import (
 // node and its messages, bytes: measured as runtime.Footprint.
 const rankFootprint = 180 << 10
 
+// threadFootprint is the same for each core of a rank that uses several.
+const threadFootprint = 4 << 10
+
 // Memory estimates the memory of the machine that a run of the schedule takes,
 // bytes: nodes, ranks, and the messages whose operations depend on no other.
 // Later messages are not predictable, so a run may take more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
-	total := footprint(cfg, s.Ranks(), s.Len())
+	least := footprint(cfg, s.Ranks(), s.Len()) + threadFootprint*threads(s)
+	total := least
 	if cfg.Empty {
 		return total
 	}
 	for _, c := range s.Collectives() {
 		if cfg.Calls[c.Name] { // one under way, with its result
-			total = max(total, footprint(cfg, s.Ranks(), s.Len())+2*int64(c.Bytes)*int64(s.Ranks()))
+			total = max(total, least+2*int64(c.Bytes)*int64(s.Ranks()))
 		}
 	}
 	// a message has its bytes once
