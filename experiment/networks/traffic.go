@@ -304,7 +304,7 @@ func measure(p *experiment.Point, c *runtime.Cluster, list []flow, ends []sim.Ti
 	bound := func(f flow) sim.Time { return one - spec.Serial(int(last)) + trip(f) }
 	var most sim.Time
 	for _, f := range list {
-		// of a node's messages the last may be that of the nearest sender
+		// the last message of a node may have the nearest sender
 		all := sim.Time(into[f.to])*one - spec.Serial(int(last)) + nearest[f.to]
 		most = max(most, all, bound(f))
 	}
