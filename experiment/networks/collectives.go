@@ -214,11 +214,12 @@ func apart(ctx context.Context, p *experiment.Point, s *goal.Schedule, cfg nodes
 		if err != nil {
 			return nil, err
 		}
-		cfg.Config = p.Config(context.Background(), s.Ranks())
-		one, err := nodes.Run(ctx, alone, cfg)
-		name := s.Collectives()[first].Name
-		if err != nil {
-			return nil, fmt.Errorf("%s alone: %w", name, err)
+		one, name := r, s.Collectives()[first].Name
+		if alone.Len() < s.Len() {
+			cfg.Config = p.Config(context.Background(), s.Ranks())
+			if one, err = nodes.Run(ctx, alone, cfg); err != nil {
+				return nil, fmt.Errorf("%s alone: %w", name, err)
+			}
 		}
 		l := &one.Load
 		rows = append(rows, []any{
