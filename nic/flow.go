@@ -268,22 +268,23 @@ func (t *reliable) answered(p *peer, pk *fabric.Packet, a *response) {
 		}
 		return
 	}
-	var bytes int64
+	var bytes int64 // perhaps none: a packet may be empty, and its header
 	var trip sim.Time
+	progress := false
 	if s != nil && !s.over {
 		trip = t.trip(s)
 		bytes += t.lands(f, s)
-		s.over = true
+		s.over, progress = true, true
 	}
 	if a.ahead > -far && a.ahead < far {
 		for i := 0; i < p.window.len() && int64(p.window.at(i).number-number) < int64(a.ahead); i++ {
 			if s := p.window.at(i); !s.over { // its own answer was lost
 				bytes += t.lands(f, s)
-				s.over = true
+				s.over, progress = true, true
 			}
 		}
 	}
-	if bytes == 0 {
+	if !progress {
 		return
 	}
 	for p.window.len() > 0 && p.window.front().over {
@@ -293,7 +294,9 @@ func (t *reliable) answered(p *peer, pk *fabric.Packet, a *response) {
 		f.turns = ring[turn]{items: f.turns.items}
 		p.timer.Stop()
 	}
-	t.react(p, spin.FlowAcked, bytes, trip, pk.Marked, pk.Path)
+	if bytes > 0 {
+		t.react(p, spin.FlowAcked, bytes, trip, pk.Marked, pk.Path)
+	}
 	t.pump(p)
 }
 

@@ -221,6 +221,7 @@ func TestPacketDoesNotAllocate(t *testing.T) {
 		nil,
 		{"transport.kind=reliable"},
 		{"transport.kind=reliable", "transport.timeout=10us", "fabric.faults={duplicate: 0.1, delay: 0.1, loss: 0.02, max_delay: 1us}"},
+		{"transport.kind=reliable", "transport.law=dctcp", "transport.timeout=10us", "fabric.faults={loss: 0.02}"}, // empty packets, and no header
 		append([]string{"transport.law=nscc", "transport.window=512"}, sprayed...),
 		append([]string{"transport.law=dcqcn", "transport.timeout=10us", "fabric.faults={duplicate: 0.1, delay: 0.1, loss: 0.02, max_delay: 1us}"}, sprayed...),
 		append([]string{"transport.law=rccc", "transport.grant_bytes=8KiB", "transport.grant_share=0.99"}, sprayed...),
