@@ -50,7 +50,7 @@ func DCQCN(f *spin.Flow, s *State) {
 	switch f.Event {
 	case spin.FlowBegins:
 		const psPerMs = 1_000_000_000
-		s[dcqcnLine] = f.MTU * 8 * psPerMs / f.MTUTime // bits a ms are kb/s
+		s[dcqcnLine] = max(1, f.MTU*8*psPerMs/f.MTUTime) // bits a ms are kb/s
 		s[dcqcnRate], s[dcqcnGoal] = s[dcqcnLine], s[dcqcnLine]
 		s[dcqcnMarks] = dcqcnWhole
 		if f.Window == 0 {

@@ -100,3 +100,12 @@ func TestDCQCNByHand(t *testing.T) {
 	}
 	require.InDelta(t, 80_000/(1-1.0/64), f.Pause, 2)
 }
+
+// A link slower than 1 kb/s has a rate of 1.
+func TestDCQCNOnSlowLinks(t *testing.T) {
+	var s State
+	dcqcn.Init(&s, nil)
+	f := spin.Flow{MTU: 64, MTUTime: 1 << 40, Bytes: 64, Now: 1}
+	DCQCN(&f, &s)
+	require.Equal(t, f.MTUTime, f.Pause)
+}
