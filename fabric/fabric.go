@@ -23,8 +23,14 @@ type Packet struct {
 	Path    uint16
 	Marked  bool // it has left a switch with many bytes behind it; see Spec.MarkFrom
 	Trimmed bool // a switch had no room for its payload; Bytes is 0
-	fate    fate // the decision of a Faulty
-	Ref     any  // the message; a pointer, so that nothing is allocated
+	// Limit is the longest pace that a link on its way allows, with Spec.Rates; 0:
+	// no link looks at it. A packet with a Limit has no Path.
+	Limit Pace
+	// Pace is the pace of its flow; 0: it has none yet, and more packets follow. Only
+	// with Limit, and not set in a packet that has arrived.
+	Pace Pace
+	fate fate // the decision of a Faulty
+	Ref  any  // the message; a pointer, so that nothing is allocated
 }
 
 // Class is a kind of traffic with its own buffers. Packets of one class do not
@@ -63,13 +69,14 @@ const (
 // An event carries a packet in A, B and P. In A each node has 22 bits; the
 // decision of a Faulty is in the ten bits above the source and the ten above
 // the destination. In B the length has 17 bits; class, Notify and Repeated are
-// above.
+// above. For a Limit see withLimit.
 const (
 	nodeBits   = 22
 	nodeMask   = 1<<nodeBits - 1
-	fateMask   = ^uint64(nodeMask<<32 | nodeMask)
+	fateMask   = hopMask<<nodeBits | fateKinds<<(32+nodeBits)
 	lengthMask = 1<<17 - 1
 	classShift = 32 + 17
+	limitBit   = 1 << (classShift + 1)
 	notifyBit  = 1 << (classShift + 2)
 	repeatBit  = 1 << (classShift + 3)
 	markBit    = 1 << (classShift + 4)
@@ -82,12 +89,16 @@ const Paths = 1 << (64 - pathShift)
 
 // Unpack returns the packet of a KindArrive or KindCorrupt event.
 func Unpack(e *sim.Event) Packet {
-	return Packet{
+	p := Packet{
 		Src: int32(e.A >> 32 & nodeMask), Dst: int32(e.A & nodeMask),
-		Bytes: int32(e.B >> 32 & lengthMask), Seq: uint32(e.B), Class: Class(e.B >> classShift & 3), Notify: e.B&notifyBit != 0,
-		Repeated: e.B&repeatBit != 0, Marked: e.B&markBit != 0, Trimmed: e.B&trimBit != 0, Path: uint16(e.B >> pathShift),
+		Bytes: int32(e.B >> 32 & lengthMask), Seq: uint32(e.B), Class: classOf(e.B), Notify: e.B&notifyBit != 0,
+		Repeated: e.B&repeatBit != 0, Marked: e.B&markBit != 0, Trimmed: e.B&trimBit != 0, Limit: limitOf(e.A, e.B),
 		fate: fateOf(e.A), Ref: e.P,
 	}
+	if p.Limit == 0 {
+		p.Path = uint16(e.B >> pathShift)
+	}
+	return p
 }
 
 // words returns p's numbers in the form that an event carries.
@@ -104,6 +115,9 @@ func (p *Packet) words() (a, b uint64) {
 	}
 	if p.Trimmed {
 		b |= trimBit
+	}
+	if p.Limit > 0 {
+		a, b = withLimit(a, b, p.Limit)
 	}
 	return a | p.fate.word(), b
 }

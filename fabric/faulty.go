@@ -211,8 +211,10 @@ type fate uint32
 const (
 	hopBits = 10
 	hopMask = 1<<hopBits - 1
+	// fateKinds has the bits of a kind
+	fateKinds = 7
 
-	fateLost fate = iota << hopBits
+	fateLost fate = (iota - 2) << hopBits
 	fateCorrupt
 	fateDuplicate
 	fateDelay
@@ -225,7 +227,7 @@ func (f fate) what() fate { return f &^ hopMask }
 func (f fate) word() uint64 { return uint64(f&hopMask)<<nodeBits | uint64(f>>hopBits)<<(32+nodeBits) }
 
 func fateOf(a uint64) fate {
-	return fate(a>>nodeBits&hopMask) | fate(a>>(32+nodeBits))<<hopBits
+	return fate(a>>nodeBits&hopMask) | fate(a>>(32+nodeBits)&fateKinds)<<hopBits
 }
 
 // faultyPort decides the fate of the packets that a node sends.

@@ -48,6 +48,7 @@ type network struct {
 	sizes    [Classes]int64 // of buffers
 	outboxes []outbox       // with Spec.AnswersFirst, of each link that leaves a switch
 	pauses   *pauses        // nil: without Spec.PauseFrom
+	meters   []Meter        // with Spec.Rates, likewise
 	damage   *damage        // from a Faulty; nil: none
 
 	parts   []part  // by domain
@@ -144,6 +145,7 @@ func newNetwork(eng *sim.Engine, spec Spec, nodes int, topo Topology) (*network,
 		n.slack = spec.Rate.Time(spec.InjectBuffer - spec.full())
 	}
 	n.store(nodes, links)
+	n.meter()
 	n.pathed, _ = topo.(pathed)
 	if !spec.spread() {
 		n.pathed = nil
@@ -269,7 +271,7 @@ func (p *port) Send(pk Packet) {
 			return
 		}
 	}
-	kind, hop := sim.Kind(p.kind), n.hop
+	kind, hop := sim.Kind(p.kind)|sim.Kind(pk.Pace)<<paceShift, n.hop
 	if p.kind > 0 {
 		hop = n.wirings[p.kind].hop
 	}

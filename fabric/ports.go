@@ -41,6 +41,9 @@ func (t *part) handlePorts(e *sim.Event) {
 	i, _ := n.route(e.Dst, e.A, e.B, e.Time)
 	l, q := &n.links[i], &n.outboxes[i]
 	w := waiting{e.Time, e.A, e.B, e.P, e.Kind, e.Src}
+	if n.meters != nil {
+		n.passes(i, q, &w)
+	}
 	class := classOf(w.b)
 	if class == Requests && n.spec.Trim != "" && !n.fits(i, q, class, &w) {
 		n.trim(i, q, &w)
@@ -77,7 +80,7 @@ func (n *network) trim(link int, q *outbox, w *waiting) {
 		}
 	}
 	n.damage.trimmed(link, w.b)
-	w.b = w.b&^(lengthMask<<32|3<<classShift) | uint64(Answers)<<classShift | trimBit
+	w.b = w.b&^(lengthMask<<32|1<<classShift) | uint64(Answers)<<classShift | trimBit
 }
 
 // push puts a packet at the end of a queue.
@@ -146,7 +149,7 @@ func (t *part) leave(at sim.ID, link int, q *outbox, w *waiting) {
 			return
 		}
 	}
-	t.forward(at, link, t.kindOf(link), leave, w.a, w.b, w.ref)
+	t.forward(at, link, t.kindOf(link)|t.paceOf(w), leave, w.a, w.b, w.ref)
 	n.follow(link, bytes)
 }
 

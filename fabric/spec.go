@@ -109,6 +109,10 @@ type Spec struct {
 	// PauseUntil is down to how many of these bytes the sender is paused (XON), at
 	// most PauseFrom.
 	PauseUntil int64 `yaml:"pause_until,omitempty" unit:"B"`
+	// Rates makes every link that carries packets to a switch or from one compute
+	// the rate that it allows each flow, at most once in this time: up to 1 s, and at
+	// least a round trip. For rate laws that keep to it. Absent: no link does.
+	Rates sim.Time `yaml:"rates,omitempty"`
 	// Units are compute units of switches; see UnitSpec.
 	Units UnitSpec `yaml:"units,omitempty"`
 	// Faults is the faults; see FaultSpec.
@@ -291,7 +295,7 @@ func (s *Spec) ports() (errs []error) {
 	if s.MarkFrom < 0 || s.MarkFrom > s.MarkTo {
 		wrong("mark_from", "want 0 to mark_to, %d bytes, got %d", s.MarkTo, s.MarkFrom)
 	}
-	return append(errs, s.checkPauses()...)
+	return append(append(errs, s.checkPauses()...), s.checkRates()...)
 }
 
 // New makes the fabric of spec for nodes nodes, and registers its switches with

@@ -75,6 +75,7 @@ var contexts = [][]string{
 	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=4", "fabric.spines=2"},
 	{"fabric.queue=64KiB", "fabric.answers_first=true", "fabric.mark_to=32KiB", "fabric.header=64", "fabric.paths=packet", "transport.kind=reliable", "transport.law=nscc", "transport.way=spray", "transport.paths=64"},
 	{"fabric.answers_first=true", "fabric.pause_from=64KiB"},
+	{"fabric.answers_first=true", "fabric.rates=10us"},
 	{"fabric.units={at: leaves, rate: 1ps/B, wire: 1ns}"},
 	{"fabric.paths=load", "fabric.choices=2", "transport.kind=reliable"},
 	{"pools={r5: {kind: firmware, cores: 1, contexts: 1, invocation: 2us}}"},
