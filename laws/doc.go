@@ -19,6 +19,8 @@ type Law struct {
 	Numbers []Number
 	// Grants: a rate law whose receivers say how many bytes may fly, by FlowGranted.
 	Grants bool
+	// Rated: a rate law that keeps to the rates of links, by LeastPause.
+	Rated bool
 	// Handle handles one event of a flow: it reads the record, changes its state,
 	// and sets the results. The first words of the state are Numbers.
 	Handle func(f *spin.Flow, s *State)
@@ -43,7 +45,7 @@ type Number struct {
 const mostNumber = 1_000_000_000_000
 
 // Rates are the rate laws, by name.
-var Rates = []*Law{dcqcn, dctcp, nscc, rccc}
+var Rates = []*Law{dcqcn, dctcp, maxmin, nscc, rccc}
 
 // Ways are the path choices, by name.
 var Ways = []*Law{recycle, spray}

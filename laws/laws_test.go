@@ -48,6 +48,7 @@ func TestLawsNeverFail(t *testing.T) {
 			f.InFlight = rapid.Uint64Range(0, 1<<30).Draw(t, "in flight")
 			f.RTT = rapid.Uint64Range(0, 1<<42).Draw(t, "rtt")
 			f.Marked = rapid.Uint32Range(0, 1).Draw(t, "marked")
+			f.LeastPause = rapid.Uint64Range(0, 1<<42).Draw(t, "least pause")
 			if !rate && f.Event != spin.FlowSends {
 				f.Path = rapid.Uint64Range(0, 255).Draw(t, "path")
 			}
@@ -108,4 +109,20 @@ func TestDCQCNOnSlowLinks(t *testing.T) {
 	f := spin.Flow{MTU: 64, MTUTime: 1 << 40, Bytes: 64, Now: 1}
 	DCQCN(&f, &s)
 	require.Equal(t, f.MTUTime, f.Pause)
+}
+
+// A flow sends a packet, keeps to what the answer allows, and begins again when
+// no answer has come for four pauses.
+func TestMaxMinByHand(t *testing.T) {
+	var s State
+	maxmin.Init(&s, nil)
+	f := spin.Flow{MTU: 1000, MTUTime: 100, Base: 10_000, Bytes: 1000}
+	MaxMin(&f, &s)
+	require.Equal(t, []uint64{1000, 0, 0}, []uint64{f.Window, f.Pause, f.Timer})
+	f.Event, f.Now, f.LeastPause = spin.FlowAcked, 10_000, 20_000
+	MaxMin(&f, &s)
+	require.Equal(t, []uint64{202_000, 20_000, 90_000}, []uint64{f.Window, f.Pause, f.Timer})
+	f.Event, f.Now = spin.FlowTimer, 90_000
+	MaxMin(&f, &s)
+	require.Equal(t, []uint64{1000, 0, 0}, []uint64{f.Window, f.Pause, f.Timer})
 }

@@ -25,6 +25,8 @@ type flowLaws struct {
 	modules               func(way bool) (*LawModule, error) // made with the first flow
 	trip                  func(target int) sim.Time          // unloaded round trip of a full packet
 	seed                  uint64
+	meter                 *fabric.Meter // of the node's link, with a law that needs it; nil: none
+	queued                int64         // bytes of the packets that wait for it
 }
 
 // flow is the state of the packets to one node.
@@ -72,6 +74,10 @@ func newFlowLaws(e *env, cfg *Config) *flowLaws {
 	}
 	l := &flowLaws{env: e, spec: cfg.Transport, trip: cfg.RoundTrip, modules: cfg.LawModule, seed: cfg.Engine.Rand("nic.flow", cfg.Rank).Uint64()}
 	l.rate, l.way = laws.Find(laws.Rates, cfg.Transport.Law), laws.Find(laws.Ways, cfg.Transport.Way)
+	if l.rate.Rated {
+		m := fabric.NewMeter(e.fabric.Rates, e.fabric.Occupied(int(e.fabric.MTU)))
+		l.meter = &m
+	}
 	return l
 }
 
@@ -256,6 +262,9 @@ func (t *reliable) answered(p *peer, pk *fabric.Packet, a *response) {
 	if p.window.len() == 0 {
 		return
 	}
+	if pk.Limit > 0 {
+		f.rate.LeastPause = uint64(pk.Limit.Time())
+	}
 	first := p.window.front().number
 	number := first + uint64(int64(int32(pk.Seq-uint32(first))))
 	s := p.at(number)
@@ -339,8 +348,12 @@ func (t *reliable) answerClass() fabric.Class {
 }
 
 func (t *reliable) reply(p *peer, pk *fabric.Packet, a *response) {
+	if m := t.laws.meter; m != nil {
+		m.Rest(t.now(), t.fabric.Occupied(t.spec.AckBytes))
+	}
 	t.below.depart(departure{
 		ref: a, target: p.node, bytes: int32(t.spec.AckBytes), seq: pk.Seq, class: t.answerClass(), path: pk.Path, marked: pk.Marked,
+		limit: pk.Limit,
 	})
 }
 
@@ -361,4 +374,29 @@ func (f *flow) clear() {
 	f.pace.Stop()
 	f.timer.Stop()
 	f.lost, f.turns, f.rate.InFlight = ring[uint64]{items: f.lost.items}, ring[turn]{items: f.turns.items}, 0
+}
+
+// metered gives a packet that departs the limit of the node's link. A flow asks
+// for a rate if it has none, or one from before a pause, and has more to send.
+func (t *reliable) metered(p *peer, s *segment, d *departure) {
+	l := t.laws
+	if l.meter == nil {
+		return
+	}
+	r := &p.flow.rate
+	old := r.Pause == 0 || r.Timer != 0 && sim.Time(r.Timer) <= t.now()
+	if !old {
+		d.pace = fabric.PaceOf(sim.Time(min(r.Pause, uint64(MaxTime))))
+	} else if s.left == 1 && p.backlog.len() == 0 {
+		d.pace = fabric.PaceOf(sim.Time(r.Base))
+	}
+	d.limit = l.meter.Pass(t.now(), t.fabric.Occupied(int(s.bytes)), t.fabric.Rate.Time(l.queued), d.pace)
+	l.queued += t.wireBytes(s)
+}
+
+// unqueued counts the end of a packet's wait for the node's link.
+func (t *reliable) unqueued(s *segment) {
+	if t.laws != nil && t.laws.meter != nil {
+		t.laws.queued -= t.wireBytes(s)
+	}
 }

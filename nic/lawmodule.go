@@ -22,7 +22,7 @@ type LawModule struct {
 const LawMemory = flowBytes + laws.Words*8
 
 // flowBytes is the length of the record (docs/abi.md, Flow record).
-const flowBytes = 120
+const flowBytes = 128
 
 // lawOf returns the law that runs in place l: a module or, without one, a law of
 // package laws.
@@ -83,7 +83,7 @@ func encodeFlow(b []byte, f *spin.Flow) {
 	binary.LittleEndian.PutUint32(b, uint32(f.Event))
 	binary.LittleEndian.PutUint32(b[4:], f.Marked)
 	for i, w := range [...]uint64{
-		f.Now, f.RTT, f.Bytes, f.InFlight, f.Base, f.MTU, f.MTUTime, f.Payload, uint64(f.Paths)<<32 | uint64(f.Trims), f.Seed, f.Window, f.Pause, f.Timer, f.Path,
+		f.Now, f.RTT, f.Bytes, f.InFlight, f.Base, f.MTU, f.MTUTime, f.Payload, uint64(f.Paths)<<32 | uint64(f.Trims), f.Seed, f.Window, f.Pause, f.Timer, f.Path, f.LeastPause,
 	} {
 		binary.LittleEndian.PutUint64(b[8+8*i:], w)
 	}

@@ -64,11 +64,13 @@ type departure struct {
 	seq    uint32
 	class  fabric.Class
 	path   uint16
-	marked bool // the transport reports a mark
-	inner  bool // not the first packet of its message
-	device bool // it counts against the egress limit of handlers
-	notify bool // the transport wants to know its turn on the wire
-	repeat bool // handlers send it again if it is lost
+	marked bool        // the transport reports a mark
+	limit  fabric.Pace // with fabric.rates: see fabric.Packet
+	pace   fabric.Pace // likewise
+	inner  bool        // not the first packet of its message
+	device bool        // it counts against the egress limit of handlers
+	notify bool        // the transport wants to know its turn on the wire
+	repeat bool        // handlers send it again if it is lost
 }
 
 // The events of link.
@@ -227,7 +229,7 @@ func (l *link) launch(d *departure) {
 	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
 	l.port.Send(fabric.Packet{
 		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Repeated: d.repeat,
-		Path: d.path, Marked: d.marked, Ref: d.ref,
+		Path: d.path, Marked: d.marked, Limit: d.limit, Pace: d.pace, Ref: d.ref,
 	})
 	if d.device && !notify {
 		l.device--

@@ -231,13 +231,16 @@ func (t *reliable) transmit(p *peer, k packet) {
 func (t *reliable) depart(p *peer, s *segment, device bool) {
 	s.sent = queued
 	s.turns++
+	d := departure{
+		ref: s, target: p.node, bytes: s.bytes, seq: uint32(s.number), class: t.below.classOf(s.kind),
+		inner: s.i > 0, device: device, notify: true,
+	}
 	if p.flow != nil {
 		t.fly(p, s)
+		d.path = s.path
+		t.metered(p, s, &d)
 	}
-	t.below.depart(departure{
-		ref: s, target: p.node, bytes: s.bytes, seq: uint32(s.number), class: t.below.classOf(s.kind), path: s.path,
-		inner: s.i > 0, device: device, notify: true,
-	})
+	t.below.depart(d)
 }
 
 // leaves implements transport. A packet that is acknowledged while it waits to
@@ -248,6 +251,7 @@ func (t *reliable) leaves(ref any) bool {
 	case !is:
 		return true
 	case s.over:
+		t.unqueued(s)
 		if s.again == 0 { // given up before its turn came
 			t.unsent(undelivered, int(s.bytes))
 		}
@@ -272,6 +276,7 @@ func (t *reliable) turned(s *segment) {
 // onWire implements transport.
 func (t *reliable) onWire(ref any) {
 	s := ref.(*segment)
+	t.unqueued(s)
 	if s.device {
 		s.device = false
 		t.below.onWire()

@@ -152,6 +152,9 @@ func (s *TransportSpec) Fits(f *fabric.Spec) error {
 	if f.Paths == fabric.ByLoad && s.Kind != Reliable {
 		wrong.Add("fabric.paths", fmt.Errorf("%s with transport.kind %s: packets may pass each other, want kind %s, which puts them in order", f.Paths, s.Kind, Reliable))
 	}
+	if l := laws.Find(laws.Rates, s.Law); l != nil && l.Rated && f.Rates == 0 {
+		wrong.Add("transport.law", fmt.Errorf("%s keeps to the rates of links, and they compute none: want fabric.rates", s.Law))
+	}
 	if f.Trim != "" && s.Law == "" {
 		wrong.Add("fabric.trim", errors.New("nobody sends a trimmed packet again: want transport.law"))
 	}

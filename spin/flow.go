@@ -38,4 +38,7 @@ type Flow struct {
 	Pause    uint64 // result: least time between the beginnings of full packets
 	Timer    uint64 // result: when FlowTimer comes, while packets wait or are in flight; 0: never
 	Path     uint64 // acknowledged or trimmed: of the packet. Result of FlowSends
+	// the least Pause that the links of its way allow, by the last packet that was
+	// acknowledged or trimmed; 0: they have no rates
+	LeastPause uint64
 }

@@ -71,6 +71,10 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 		t.Way, t.Paths = laws.Ways[r.IntN(len(laws.Ways))].Name, 1<<r.IntN(9)
 	}
 	t.Law, t.FirstWindow, t.Window, t.Retries = laws.Rates[r.IntN(len(laws.Rates))].Name, r.IntN(100), 1+r.IntN(200), 1<<16
+	if laws.Find(laws.Rates, t.Law).Rated {
+		f.Rates = sim.Time(1+r.IntN(50)) * sim.Microsecond
+		t.Way, t.Paths, f.Paths, f.Choices = "", 0, "", 0
+	}
 	t.GrantBytes, t.GrantShare = 1+r.IntN(1<<16), 0.5+r.Float64()/2
 	t.Timeout = sim.Time(30+r.IntN(200)) * sim.Microsecond
 	if r.IntN(2) == 0 {
@@ -83,7 +87,7 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 	for range 1 + r.IntN(12) {
 		d.flows = append(d.flows, flow{r.IntN(d.nodes), r.IntN(d.nodes)})
 	}
-	if r.IntN(3) == 0 { // trees, so no circle of pauses
+	if f.Rates == 0 && r.IntN(3) == 0 { // trees, so no circle of pauses
 		f.Trim, f.Queue = "", 0
 		f.PauseFrom = 1 + r.Int64N(1<<r.IntN(17))
 		f.PauseUntil = r.Int64N(f.PauseFrom + 1)
@@ -152,7 +156,7 @@ func TestModulesAreTheLaws(t *testing.T) {
 		d, err := drawNetwork(r)
 		require.NoError(t, err)
 		d.profile.Fabric.Kind, d.profile.Fabric.LeafNodes, d.profile.Fabric.Spines, d.profile.Fabric.Paths = fabric.LeafSpine, 4, 3, fabric.ByPacket
-		d.profile.Fabric.Choices = 0
+		d.profile.Fabric.Choices, d.profile.Fabric.Rates = 0, 0
 		d.profile.Transport.Law, d.profile.Transport.Way, d.profile.Transport.Paths = "nscc", "recycle", 32
 		want, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size, nil)
 		require.NoError(t, err)

@@ -207,8 +207,9 @@ typedef struct {
 	uint64_t pause;
 	uint64_t timer;
 	uint64_t path;
+	uint64_t least_pause;
 } ptl_flow_t;
-_Static_assert(sizeof(ptl_flow_t) == 120, "ptl_flow_t");
+_Static_assert(sizeof(ptl_flow_t) == 128, "ptl_flow_t");
 _Static_assert(offsetof(ptl_flow_t, event) == 0, "ptl_flow_t.event");
 _Static_assert(offsetof(ptl_flow_t, marked) == 4, "ptl_flow_t.marked");
 _Static_assert(offsetof(ptl_flow_t, now) == 8, "ptl_flow_t.now");
@@ -226,6 +227,7 @@ _Static_assert(offsetof(ptl_flow_t, window) == 88, "ptl_flow_t.window");
 _Static_assert(offsetof(ptl_flow_t, pause) == 96, "ptl_flow_t.pause");
 _Static_assert(offsetof(ptl_flow_t, timer) == 104, "ptl_flow_t.timer");
 _Static_assert(offsetof(ptl_flow_t, path) == 112, "ptl_flow_t.path");
+_Static_assert(offsetof(ptl_flow_t, least_pause) == 120, "ptl_flow_t.least_pause");
 
 /* What a completion handler is given: the end of a message. */
 typedef struct {
