@@ -79,8 +79,11 @@ func (s *Sweep) remember(profiles []*profile.Profile, points []*Point) error {
 			r.AddHandler(h)
 		}
 		for _, in := range furtherInputs(p) {
-			if r.Input(in.Name) == nil {
+			known := r.Input(in.Name)
+			if known == nil {
 				r.Inputs = append(slices.Clone(r.Inputs), in)
+			} else if err := known.Verify(in.SHA256); err != nil {
+				return err // a result is made again, or the file has changed since
 			}
 		}
 	}
