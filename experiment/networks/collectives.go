@@ -301,7 +301,7 @@ func each(results []*experiment.Result) (lines []string) {
 			if row[1] != string(goal.AllReduce) {
 				continue
 			}
-			key := fmt.Sprintf("%s, %s: %s of %d B by %v ranks", r.Point.Profile.Origin.Name, filepath.Base(r.Point.Text("workload")), row[1], row[2], row[3])
+			key := fmt.Sprintf("%s, %s: %s of %d B by %v ranks", r.Point.Profile.Name, filepath.Base(r.Point.Text("workload")), row[1], row[2], row[3])
 			s := of[key]
 			if s == nil {
 				s = &sentence{}
@@ -311,7 +311,7 @@ func each(results []*experiment.Result) (lines []string) {
 			}
 			mean := row[5].(sim.Time)
 			s.longest = max(s.longest, mean)
-			s.text += fmt.Sprintf("%s %v (limit: %v)", r.Point.Text("on"), mean, row[11])
+			s.text += fmt.Sprintf("%s %.4g µs (limit: %v)", r.Point.Text("on"), 1e6*mean.Seconds(), row[11])
 		}
 	}
 	slices.SortStableFunc(order, func(a, b string) int { return cmp.Compare(of[b].longest, of[a].longest) })
