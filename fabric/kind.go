@@ -14,6 +14,7 @@ var kinds = []*kind{
 	exanestKind,
 	fileKind,
 	leafSpineKind,
+	dragonflyKind,
 }
 
 // kind is a shape that [Spec.Kind] names. All that depends on the kind is here:

@@ -9,12 +9,14 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Every pair has a route, over a spine between leaves, without a circle.
+// Every pair has a route, over a spine between leaves, without a circle. With rails
+// the devices of a host are at different leaves.
 func TestLeafSpineRoutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := spinDis()
 		spec.Kind, spec.LeafNodes, spec.Spines = LeafSpine, rapid.IntRange(1, 7).Draw(t, "nodes of a leaf"), rapid.IntRange(1, 5).Draw(t, "spines")
 		spec.Paths = rapid.SampledFrom([]string{"", ByFlow}).Draw(t, "paths")
+		spec.Rails = rapid.IntRange(0, 4).Draw(t, "rails")
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
 		topo, err := spec.checked(nodes)
 		require.NoError(t, err)
@@ -23,7 +25,9 @@ func TestLeafSpineRoutes(t *testing.T) {
 			for dst := range nodes {
 				links := 0
 				along(topo, src, dst, func(int) { links++ })
-				require.Equal(t, map[bool]int{true: 1, false: 3}[src/spec.LeafNodes == dst/spec.LeafNodes], links)
+				rails := max(1, spec.Rails)
+				same := src%rails == dst%rails && src/rails/spec.LeafNodes == dst/rails/spec.LeafNodes
+				require.Equal(t, map[bool]int{true: 1, false: 3}[same], links)
 			}
 		}
 	})

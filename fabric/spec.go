@@ -22,20 +22,34 @@ const (
 // Spec describes a fabric. It is the fabric section of a profile.
 type Spec struct {
 	// Kind is the shape of the network, for example "fat-tree": [FatTree],
-	// [LeafSpine], [Crossbar], [Torus], [ExaNeSt] or [File].
+	// [LeafSpine], [Dragonfly], [Crossbar], [Torus], [ExaNeSt] or [File].
 	Kind string `yaml:"kind"`
 	// Radix is the number of ports of a fat tree's switches: even, at least 4. A
 	// crossbar has a port for every node and ignores Radix.
 	Radix int `yaml:"radix,omitempty"`
-	// LeafNodes is the number of nodes of a leaf of kind leaf-spine, 1 to 4,096.
-	// Other kinds have none.
+	// LeafNodes is the number of nodes of a leaf of kind leaf-spine, or of a router of
+	// kind dragonfly, 1 to 4,096. Other kinds have none.
 	LeafNodes int `yaml:"leaf_nodes,omitempty"`
 	// Spines is the number of spines of kind leaf-spine, 1 to 4,096. Other kinds
 	// have none.
 	Spines int `yaml:"spines,omitempty"`
+	// Rails is how many nodes in a row are devices of one host, each at a leaf of its
+	// own, 2 to 4,096 (rail-optimised). Absent: nodes fill one leaf after the other.
+	// Only with kind leaf-spine.
+	Rails int `yaml:"rails,omitempty"`
+	// Group is the number of routers of a group of kind dragonfly, 1 to 256, and
+	// Globals how many links a router has to other groups, 1 to 256. There are at
+	// most Group*Globals+1 groups. Other kinds have none.
+	Group int `yaml:"group,omitempty"`
+	// Globals: see Group.
+	Globals int `yaml:"globals,omitempty"`
+	// GlobalWire is the propagation time of links between groups, at most 1 s.
+	// Absent: as SwitchWire. Only with kind dragonfly.
+	GlobalWire sim.Time `yaml:"global_wire,omitempty"`
 	// Paths is how the switches of kinds fat-tree and leaf-spine choose among ways
-	// up: [ByDestination], [ByFlow], [ByPacket] or [ByLoad]. Absent: ByDestination.
-	// Other kinds have none.
+	// up: [ByDestination], [ByFlow], [ByPacket] or [ByLoad]. On kind dragonfly
+	// ByFlow and ByPacket go over a group by chance. Absent: ByDestination. Other
+	// kinds have none.
 	Paths string `yaml:"paths,omitempty"`
 	// Choices is how many ways a switch compares for a packet, 1 to 64. Only with
 	// Paths ByLoad.

@@ -73,6 +73,7 @@ var contexts = [][]string{
 	{"fabric.kind=file", "fabric.radix=0", "fabric.topology={switches: [{name: a}, {name: b}], nodes: [{at: a, count: 2}], links: [{from: a, to: b}]}"},
 	{"fabric.kind=exanest", "fabric.radix=0", "fabric.dims=[2, 2, 2]", "fabric.exanest={link_rate: 10Gb/s, router: 1us, order: xyz, ties: source, channels: 2, z_links: 1}"},
 	{"fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=4", "fabric.spines=2"},
+	{"fabric.kind=dragonfly", "fabric.radix=0", "fabric.leaf_nodes=2", "fabric.group=4", "fabric.globals=2"},
 	{"fabric.queue=64KiB", "fabric.answers_first=true", "fabric.mark_to=32KiB", "fabric.header=64", "fabric.paths=packet", "transport.kind=reliable", "transport.law=nscc", "transport.way=spray", "transport.paths=64"},
 	{"fabric.answers_first=true", "fabric.pause_from=64KiB"},
 	{"fabric.answers_first=true", "fabric.rates=10us"},

@@ -49,19 +49,7 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 	f.InjectBuffer = int64(f.MTU+f.Header) * r.Int64N(2)
 	f.StoreAndForward = r.IntN(2) == 0
 	f.Rate = sim.NewRate(sim.Time(10+r.IntN(300)), 1)
-	f.Kind, f.LeafNodes, f.Spines, f.Paths = pick(fabric.LeafSpine, fabric.FatTree, fabric.Crossbar), 0, 0, ""
-	switch f.Kind {
-	case fabric.LeafSpine:
-		f.LeafNodes, f.Spines = 1+r.IntN(8), 1+r.IntN(8)
-	case fabric.FatTree:
-		f.Radix = 4 + 2*r.IntN(4)
-	}
-	if f.Kind != fabric.Crossbar {
-		f.Paths = pick(fabric.ByDestination, fabric.ByFlow, fabric.ByPacket, fabric.ByLoad)
-	}
-	if f.Choices = 0; f.Paths == fabric.ByLoad {
-		f.Choices = 1 + r.IntN(4)
-	}
+	drawShape(f, r, pick)
 	f.Queue = int64(f.MTU+f.Header) * (1 + r.Int64N(40))
 	f.Trim = pick("", fabric.TrimArriving, fabric.TrimEither)
 	f.MarkFrom = r.Int64N(f.Queue / 2)
@@ -87,13 +75,36 @@ func drawNetwork(r *rand.Rand) (*drawn, error) {
 	for range 1 + r.IntN(12) {
 		d.flows = append(d.flows, flow{r.IntN(d.nodes), r.IntN(d.nodes)})
 	}
-	if f.Rates == 0 && r.IntN(3) == 0 { // trees, so no circle of pauses
+	if f.Rates == 0 && f.Kind != fabric.Dragonfly && r.IntN(3) == 0 { // trees, so no circle of pauses
 		f.Trim, f.Queue = "", 0
 		f.PauseFrom = 1 + r.Int64N(1<<r.IntN(17))
 		f.PauseUntil = r.Int64N(f.PauseFrom + 1)
 		f.Switch = sim.Time(r.IntN(200)) * sim.Nanosecond // a pause is earlier than a packet
 	}
 	return d, p.Validate()
+}
+
+// drawShape draws switches and ways.
+func drawShape(f *fabric.Spec, r *rand.Rand, pick func(...string) string) {
+	f.Kind, f.LeafNodes, f.Spines, f.Paths = pick(fabric.LeafSpine, fabric.FatTree, fabric.Crossbar, fabric.Dragonfly), 0, 0, ""
+	switch f.Kind {
+	case fabric.LeafSpine:
+		f.LeafNodes, f.Spines, f.Rails = 1+r.IntN(8), 1+r.IntN(8), r.IntN(4)
+	case fabric.Dragonfly:
+		f.LeafNodes, f.Group, f.Globals = 1+r.IntN(4), 2+r.IntN(4), 8
+	case fabric.FatTree:
+		f.Radix = 4 + 2*r.IntN(4)
+	}
+	switch f.Kind {
+	case fabric.Crossbar:
+	case fabric.Dragonfly:
+		f.Paths = pick(fabric.ByDestination, fabric.ByFlow, fabric.ByPacket)
+	default:
+		f.Paths = pick(fabric.ByDestination, fabric.ByFlow, fabric.ByPacket, fabric.ByLoad)
+	}
+	if f.Choices = 0; f.Paths == fabric.ByLoad {
+		f.Choices = 1 + r.IntN(4)
+	}
 }
 
 // play brings messages of one size, and returns when each has ended. An error is
@@ -155,8 +166,9 @@ func TestModulesAreTheLaws(t *testing.T) {
 	for i := range 25 {
 		d, err := drawNetwork(r)
 		require.NoError(t, err)
-		d.profile.Fabric.Kind, d.profile.Fabric.LeafNodes, d.profile.Fabric.Spines, d.profile.Fabric.Paths = fabric.LeafSpine, 4, 3, fabric.ByPacket
-		d.profile.Fabric.Choices, d.profile.Fabric.Rates = 0, 0
+		f := &d.profile.Fabric
+		f.Kind, f.LeafNodes, f.Spines, f.Paths, f.Choices = fabric.LeafSpine, 4, 3, fabric.ByPacket, 0
+		f.Group, f.Globals, f.Rates = 0, 0, 0
 		d.profile.Transport.Law, d.profile.Transport.Way, d.profile.Transport.Paths = "nscc", "recycle", 32
 		want, err := play(d.profile, d.nodes, 1, d.flows, nil, d.size, nil)
 		require.NoError(t, err)
