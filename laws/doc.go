@@ -45,7 +45,7 @@ type Number struct {
 const mostNumber = 1_000_000_000_000
 
 // Rates are the rate laws, by name.
-var Rates = []*Law{dcqcn, dctcp, maxmin, nscc, rccc}
+var Rates = []*Law{dcqcn, dctcp, maxmin, nscc, rccc, swift}
 
 // Ways are the path choices, by name.
 var Ways = []*Law{recycle, spray}

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,4 +126,40 @@ func TestMaxMinByHand(t *testing.T) {
 	f.Event, f.Now = spin.FlowTimer, 90_000
 	MaxMin(&f, &s)
 	require.Equal(t, []uint64{1000, 0, 0}, []uint64{f.Window, f.Pause, f.Timer})
+}
+
+// Swift by hand: packets of 1,000 B take 100 ps, and 10 ns there and back. The
+// target is 10 ns and target_ps, and with range_ps of 9 ns and a window of one
+// packet 9 ns (1-0.1)/(3.162-0.1) = 2.645 ns more.
+func TestSwiftByHand(t *testing.T) {
+	var s State
+	swift.Init(&s, map[string]uint64{"target_ps": 5_000, "range_ps": 9_000, "small_percent": 10, "large_packets": 100, "least_bytes": 50})
+	f := spin.Flow{MTU: 1000, MTUTime: 100, Base: 10_000, Bytes: 1000, Window: 1000}
+	Swift(&f, &s)
+	require.InDelta(t, 10_000+5_000+2_645, swiftAim(&f, &s), 2)
+	acked := func(now, rtt uint64) uint64 {
+		f.Event, f.Now, f.RTT = spin.FlowAcked, now, rtt
+		Swift(&f, &s)
+		return s[swiftWindow]
+	}
+	require.EqualValues(t, 2000, acked(10_000, 17_000)) // a packet of a window of one
+	require.EqualValues(t, 2500, acked(10_100, 10_000)) // of two
+	require.EqualValues(t, 1250, acked(60_000, 60_000)) // 80% of 73% is more than half
+	require.EqualValues(t, 1250, acked(80_000, 60_000)) // once a round trip
+	require.EqualValues(t, uint64(0), f.Pause)
+	require.EqualValues(t, 625, acked(120_000, 60_000))
+	require.Equal(t, []uint64{1000, 96_000}, []uint64{f.Window, f.Pause}) // 60 ns for 625 B
+	f.Event, f.Now = spin.FlowLost, 200_000
+	for range 4 {
+		Swift(&f, &s)
+	}
+	require.EqualValues(t, 313, s[swiftWindow])
+	Swift(&f, &s)
+	require.EqualValues(t, 50, s[swiftWindow])
+}
+
+func TestRoots(t *testing.T) {
+	for _, c := range [][2]uint64{{1, 1}, {1, 4}, {100, 10}, {1, 100}, {65536, 1}, {0, 5}} {
+		require.InDelta(t, math.Sqrt(float64(c[0])/float64(c[1]))*swiftWhole, float64(rootOf(c[0], c[1])), 1.5)
+	}
 }
