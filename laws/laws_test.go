@@ -146,7 +146,7 @@ func TestSwiftByHand(t *testing.T) {
 	require.EqualValues(t, 2500, acked(10_100, 10_000)) // of two
 	require.EqualValues(t, 1250, acked(60_000, 60_000)) // 80% of 73% is more than half
 	require.EqualValues(t, 1250, acked(80_000, 60_000)) // once a round trip
-	require.EqualValues(t, uint64(0), f.Pause)
+	require.Zero(t, f.Pause)
 	require.EqualValues(t, 625, acked(120_000, 60_000))
 	require.Equal(t, []uint64{1000, 96_000}, []uint64{f.Window, f.Pause}) // 60 ns for 625 B
 	f.Event, f.Now = spin.FlowLost, 200_000
