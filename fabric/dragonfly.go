@@ -79,7 +79,8 @@ func checkDragonfly(s *Spec) (errs []error) {
 //
 // The shortest way has at most one link of the own group, one between groups and
 // one of the other group. With ByFlow or ByPacket packets go over a group by chance
-// (Valiant), which may be one of the two: then the way is the shortest. A packet is
+// (Valiant), which may be one of the two: then the way is the shortest, as that of
+// path 0 with ByPacket. A packet is
 // on the channel that counts the links between groups that it has passed, so no
 // packets wait for each other in a circle.
 type dragonfly struct {
@@ -87,12 +88,13 @@ type dragonfly struct {
 	groups, copies              int
 	wire                        Link // of links between groups
 	chance                      bool
+	packets                     bool // ByPacket
 }
 
 func newDragonfly(s *Spec, nodes int) *dragonfly {
 	t := &dragonfly{
 		nodes: nodes, down: s.LeafNodes, group: s.Group, globals: s.Globals, copies: 1,
-		wire: Link{Wire: s.GlobalWire}, chance: s.Paths == ByFlow || s.spread(),
+		wire: Link{Wire: s.GlobalWire}, chance: s.Paths == ByFlow || s.spread(), packets: s.spread(),
 	}
 	of := t.down * t.group
 	if t.groups = (nodes + of - 1) / of; t.groups > 1 {
@@ -128,7 +130,7 @@ func (t *dragonfly) route(at, src, dst int, path uint32) (link, channel int) {
 	last := dst / t.down
 	from, here, to := src/t.down/t.group, at/t.group, last/t.group
 	over := from // a group between, or one of the two
-	if t.chance && from != to {
+	if t.chance && from != to && !(t.packets && path == 0) {
 		over = int(mixed(uint32(src), uint32(dst)|path<<nodeBits, 1) % uint32(t.groups))
 	}
 	if over == to {

@@ -46,7 +46,7 @@ func TestDragonflyRoutes(t *testing.T) {
 				case from == to:
 					require.Zero(t, global)
 					require.Equal(t, map[bool]int{true: 0, false: 1}[src/s.LeafNodes == dst/s.LeafNodes], local)
-				case s.Paths == "":
+				case s.Paths != ByFlow: // path 0
 					require.Equal(t, 1, global)
 					require.LessOrEqual(t, local, 2)
 				default:
@@ -131,4 +131,25 @@ func TestDragonflyFields(t *testing.T) {
 		_, err := s.checked(nodes)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A packet that is to be lost is lost on a link of its own way, however long that
+// is.
+func TestDragonflyLoses(t *testing.T) {
+	const packets = 50
+	s := spinDis()
+	s.Kind, s.LeafNodes, s.Group, s.Globals, s.Paths = Dragonfly, 1, 4, 2, ByPacket
+	n := build(t, s, s.Most(), func(eng *sim.Engine, inner Fabric) Fabric {
+		f, err := NewFaulty(eng, inner, FaultSpec{Loss: 1})
+		require.NoError(t, err)
+		return f
+	})
+	for k := range packets {
+		for dst := range int32(s.Most()) {
+			n.ports[0].Send(Packet{Src: 0, Dst: dst, Bytes: 100, Path: uint16(k)})
+		}
+	}
+	require.Empty(t, n.run(t))
+	_, lost := n.f.Losses()
+	require.Equal(t, packets*s.Most(), lost)
 }

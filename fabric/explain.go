@@ -72,11 +72,20 @@ func (n *network) Latency(src, dst int, bytes int32) sim.Time {
 
 func (n *network) Path(src, dst int) []Hop { return n.spec.path(n.topo, src, dst) }
 
-// hops returns the number of links of a path.
-func (n *network) hops(src, dst int) int {
+// hops returns the number of links of a packet's path. With ByLoad it is one of
+// several, of the same length.
+func (n *network) hops(pk *Packet) int {
 	count := 1
-	along(n.topo, src, dst, func(int) { count++ })
-	return count
+	if n.pathed == nil {
+		along(n.topo, int(pk.Src), int(pk.Dst), func(int) { count++ })
+		return count
+	}
+	for s := n.topo.Home(int(pk.Src)); ; count++ {
+		l := n.topo.Link(n.pathed.routeBy(s, int(pk.Src), int(pk.Dst), uint32(pk.Path)))
+		if s = l.To; l.Node {
+			return count + 1
+		}
+	}
 }
 
 func (n *network) Links() []LinkStats {

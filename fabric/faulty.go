@@ -267,7 +267,7 @@ func (p *faultyPort) place(pk *Packet) fate {
 	if p.f.net == nil {
 		return 0
 	}
-	return fate(p.rng.IntN(min(hopMask+1, p.f.net.hops(int(pk.Src), int(pk.Dst)))))
+	return fate(p.rng.IntN(min(hopMask+1, p.f.net.hops(pk))))
 }
 
 // Release returns the credit of a packet; a copy has taken none.

@@ -192,6 +192,8 @@ func TestReductions(t *testing.T) {
 		{"exanest", "exanet", mpi.ModeAccelerator, 1, 2*3*6 + 3, 2*(8+3*2+8) + 1}, // no int64
 		{"exanest", "exanet", mpi.ModeDoubling, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
 		{"spin-int", "portals-offload", mpi.ModeRing, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
+		{"spin-int", "portals", mpi.ModeTree, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
+		{"inc", "portals-offload", mpi.ModeSwitch, 2, 2*4*6 + 3, 2*(4*2+8) + 1}, // its switches have units
 	} {
 		var first Result
 		for i := range 2 {

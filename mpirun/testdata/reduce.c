@@ -46,7 +46,7 @@ static void check(MPI_Comm comm)
 static void meanwhile(int rank)
 {
 	int one = 1, both[2] = {0, 0}, sum, ranks, *count;
-	float large = rank % 2 ? -3e38f : 3e38f, most = 3e38f;
+	float large = rank % 2 ? -1e38f : 1e38f, most = 3e38f;
 	MPI_Win win;
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Win_allocate(sizeof *count, sizeof *count, MPI_INFO_NULL, MPI_COMM_WORLD, &count, &win);
