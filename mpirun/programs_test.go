@@ -193,7 +193,7 @@ func TestReductions(t *testing.T) {
 		{"exanest", "exanet", mpi.ModeDoubling, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
 		{"spin-int", "portals-offload", mpi.ModeRing, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
 		{"spin-int", "portals", mpi.ModeTree, 2, 2*4*6 + 3, 2*(4*2+8) + 1},
-		{"inc", "portals-offload", mpi.ModeSwitch, 2, 2*4*6 + 3, 2*(4*2+8) + 1}, // its switches have units
+		{"inc", "portals-offload", mpi.ModeSwitch, 2, 2*4*6 + 3, 2*(4*2+8) + 1}, // it has units
 	} {
 		var first Result
 		for i := range 2 {
