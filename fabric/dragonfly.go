@@ -79,8 +79,8 @@ func checkDragonfly(s *Spec) (errs []error) {
 //
 // The shortest way has at most one link of the own group, one between groups and
 // one of the other group. With ByFlow or ByPacket packets go over a group by chance
-// (Valiant), which may be one of the two: then the way is the shortest, as that of
-// path 0 with ByPacket. A packet is
+// (Valiant), which may be one of the two: then the way is the shortest. With
+// ByPacket path 0 takes the shortest, too. A packet is
 // on the channel that counts the links between groups that it has passed, so no
 // packets wait for each other in a circle.
 type dragonfly struct {
