@@ -48,7 +48,7 @@ var (
 
 // The systems of ASTRA-sim's examples (examples/system/native_collectives).
 func systemOf(active int, memory float64) System {
-	s := System{Splits: 4, Active: active, Delay: 10, Reduction: memory, Known: true}
+	s := System{Splits: 4, Active: active, Delay: 10, Reduction: memory, GroupDelay: 10}
 	return s
 }
 

@@ -37,9 +37,6 @@ func kindOf(n uint8) (Kind, bool) {
 	return 0, false
 }
 
-// fastDelay is ASTRA-sim's endpoint delay in groups smaller than the machine, ns.
-const fastDelay = 10
-
 // tags of collectives begin at collTag.
 const collTag = maxTag + 1
 
@@ -74,8 +71,8 @@ func (im *Importer) collective(npu int, n *node) (int, error) {
 		return begin, nil
 	}
 	c := collective{im: im, g: g, kind: kind, n: len(g.ranks), me: g.me, delay: im.system.Delay, algorithm: im.system.Algorithms[kind]}
-	if im.system.Known && !g.whole {
-		c.delay = fastDelay
+	if !g.whole {
+		c.delay = im.system.GroupDelay
 	}
 	im.b.Begin(goal.Collective{Name: fmt.Sprintf("g%d_%d", g.index, g.next), Kind: goal.CollectiveKind(kind.String()), Bytes: n.size})
 	im.busy, err = c.expand(n.size, begin)

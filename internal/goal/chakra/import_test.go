@@ -29,7 +29,7 @@ func TestCollectivesEnd(t *testing.T) {
 			npus = 1 << rapid.IntRange(0, 5).Draw(t, "levels")
 		}
 		k, _ := kindOf(kind)
-		system := System{Splits: rapid.IntRange(1, 5).Draw(t, "splits"), Active: rapid.IntRange(1, 4).Draw(t, "active"), Delay: uint64(rapid.IntRange(0, 3).Draw(t, "delay")), Reduction: 1, Known: true}
+		system := System{Splits: rapid.IntRange(1, 5).Draw(t, "splits"), Active: rapid.IntRange(1, 4).Draw(t, "active"), Delay: uint64(rapid.IntRange(0, 3).Draw(t, "delay")), Reduction: 1, GroupDelay: 10}
 		system.Algorithms[k] = Algorithm{shape, rapid.IntRange(0, 9).Draw(t, "window")}
 		size := rapid.IntRange(0, 1<<20).Draw(t, "size")
 		// a group in another order beside an NPU that computes

@@ -58,7 +58,7 @@ type System struct {
 	Active     int     // chunks under way
 	Delay      uint64  // before each message and after the last, ns
 	Reduction  float64 // speed of memory, GB/s (10^9 bytes); 0: reducing takes no time
-	Known      bool    // a file described it
+	GroupDelay uint64  // Delay in groups smaller than the machine
 }
 
 // DefaultSystem has rings, direct exchange for all-to-all, one chunk, no
@@ -138,7 +138,7 @@ const (
 // ReadSystem reads a description of a system of one dimension.
 func ReadSystem(file string, text []byte) (System, error) {
 	s := DefaultSystem()
-	s.Known = true
+	s.GroupDelay = 10 // ASTRA-sim's, whatever the file says
 	tree, err := strictyaml.Parse(file, text)
 	if err != nil {
 		return s, err
