@@ -202,6 +202,8 @@ func documentedFiles(t *testing.T, of string) string {
 		require.NoError(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Dir(of))))
 		return filepath.Join(dir, "examples", filepath.Base(of))
 	}
+	profiles := filepath.Join("docs", "profiles")
+	require.NoError(t, os.CopyFS(filepath.Join(dir, profiles), os.DirFS(filepath.Join(root, profiles))))
 	example, err := scenarios.Find("count")
 	require.NoError(t, err)
 	stencil, err := os.ReadFile(filepath.Join("..", "..", "internal", "goal", "proxy", "apps", "milc.yaml"))
