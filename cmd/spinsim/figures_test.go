@@ -89,7 +89,7 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 	says("docs/networks.md", "the victim here takes %.2f times its bound, with `uec`'s queues %.2f times.",
 		beside("docs/profiles/uec-pause.yaml"), beside("uec --set fabric.leaf_nodes=8 --set fabric.spines=8"))
 	faulted := func(set string) float64 {
-		latency := column(t, "latency_us", "compare congestion --victim pingpong --partner target --law none --beside none,faults"+set)
+		latency := column(t, "latency_us", "compare congestion --victim pingpong --partner target --law none --beside none,pio"+set)
 		return latency[1] / latency[0]
 	}
 	says("docs/networks.md", "takes %.2f times as long, with `--set os.interrupt_core=3` %.2f times.", faulted(""), faulted(" --set os.interrupt_core=3"))

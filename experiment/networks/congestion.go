@@ -33,7 +33,8 @@ const (
 // Values of the axis beside, with incast.
 const (
 	besideNone       = "none"
-	besideFaults     = "faults"
+	besidePIO        = "pio"
+	besidePIA        = "pia"
 	besideBackground = "background"
 )
 
@@ -50,19 +51,19 @@ The victim's operation:
 Beside it:
   none        nothing
   incast      senders, spread over the network, write a burst each at once; when all have arrived, the next ones
-  faults      the same, but all pages of the bursts' destinations are absent: cells that arrive there are discarded, PART's
-              driver brings in the failing page, and the block is sent again
+  pio, pia    the same, but all pages of the bursts' destinations are absent: cells that arrive there are discarded, PART brings in
+              the failing page (pio), or all to the end of the burst (pia), and the block is sent again
   background  the same senders write bursts at times by chance (Poisson), which in the mean are a share --load of node 0's link
 The processes of node 0 are on its cores in turn, the victim's partner first: by default on the one that takes the interrupts of faults
 (os.interrupt_core). Law none is the network as it is in the profile; with others cells have a reliable transport with that rate law.`,
 	Source:   "ours",
 	Profiles: []string{"exanest-qfdb"},
 	Smoke: []experiment.Values{
-		{"beside": besideFaults, "senders": 2, "burst": 8192, "rounds": 2},
+		{"beside": besidePIA, "senders": 2, "burst": 8192, "rounds": 2},
 		{"victim": victimPingPong, "beside": besideBackground, "senders": 2, "burst": 8192, "rounds": 2},
 	},
 	Axes: []experiment.Axis{
-		{Name: "beside", Kind: report.Text, Of: []string{besideNone, incast, besideFaults, besideBackground}, Help: "what others do: none, incast, faults, background"},
+		{Name: "beside", Kind: report.Text, Of: []string{besideNone, incast, besidePIO, besidePIA, besideBackground}, Help: "what others do: none, incast, pio or pia (into absent pages), background"},
 		{Name: "victim", Kind: report.Text, Of: []string{victimRDMA, victimPingPong}, Help: "what the last node does: rdma, pingpong"},
 		{Name: "partner", Kind: report.Text, Of: []string{partnerNeighbour, partnerTarget}, Help: "whom the victim works with: neighbour, node 1, or target, node 0, which the others write to"},
 		{Name: "law", Kind: report.Text, Of: append([]string{noLaw}, laws.Names(laws.Rates)...), Default: noLaw + ",nscc", Help: "rate law: none, " + strings.Join(laws.Names(laws.Rates), ", ") + " (docs/networks.md)"},
@@ -117,7 +118,7 @@ func canCongest(p *experiment.Point) (bool, error) {
 	if p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in memory", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
 	}
-	if p.Text("beside") == besideFaults && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
+	if policies[p.Text("beside")] != nil && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
 	}
 	_, err := lawful(p)
@@ -221,7 +222,8 @@ func congestionAnswer(results []*experiment.Result) (lines []string) {
 	p := results[0].Point
 	pages := p.Int("senders") * ((p.Int("burst") + host.PageBytes - 1) / host.PageBytes)
 	what := []struct{ beside, text string }{
-		{besideFaults, fmt.Sprintf("Bursts of %s make the victim so many times as slow", experiment.Counted(pages, "page fault"))},
+		{besidePIO, fmt.Sprintf("Bursts of %s make the victim so many times as slow", experiment.Counted(pages, "page fault"))},
+		{besidePIA, "If all pages of a write come with the first"},
 		{incast, "The same bursts to pages that are there"},
 		{besideBackground, fmt.Sprintf("Background of %.0f%% of a link", 100*p.Float("load"))},
 	}

@@ -70,10 +70,17 @@ func newCongested(p *experiment.Point) *congested {
 	return w
 }
 
+// policies are what PART brings in, by the values of the axis beside with absent
+// pages.
+var policies = map[string]part.Policy{besidePIO: part.PIO, besidePIA: part.PIA}
+
+// faults reports whether the pages of node 0 are absent.
+func (w *congested) faults() bool { return policies[w.Text("beside")] != nil }
+
 // spawn starts the programs.
 func (w *congested) spawn(c *runtime.Cluster) (err error) {
 	w.c = c
-	if w.parts, err = part.Load(c, part.Options{}); err != nil {
+	if w.parts, err = part.Load(c, part.Options{Policy: policies[w.Text("beside")]}); err != nil {
 		return err
 	}
 	victims := w.ranks
@@ -92,6 +99,7 @@ func (w *congested) spawn(c *runtime.Cluster) (err error) {
 	for i, s := range w.senders {
 		if err := c.Spawn(s.node, "sender", func(p *runtime.Proc) error {
 			s.src, s.ready = p.AllocAligned(w.slots*w.burst, rdma.MaxBlock), notified(p)
+			clear(s.src.Raw())
 			g, err := w.open(p)
 			if err != nil {
 				return err
@@ -165,6 +173,7 @@ func (w *congested) writer() error {
 	v, last := &w.victim, w.Int("nodes")-1
 	err := w.c.Spawn(last, "victim", func(p *runtime.Proc) error {
 		v.src = p.AllocAligned(w.size, rdma.MaxBlock)
+		clear(v.src.Raw())
 		g, err := w.open(p)
 		if err != nil {
 			return err
@@ -266,7 +275,7 @@ func (w *congested) contents(b []byte, i, burst int) {
 func (w *congested) receive(p *runtime.Proc) error {
 	for _, s := range w.senders {
 		s.dst, s.flag = p.AllocAligned(w.slots*w.burst, rdma.MaxBlock), notified(p)
-		if w.Text("beside") != besideFaults {
+		if !w.faults() {
 			clear(s.dst.Raw()) // its pages are there
 		}
 	}
@@ -302,7 +311,7 @@ func (w *congested) receive(p *runtime.Proc) error {
 func (w *congested) next(p *runtime.Proc, g *rdma.Page, burst int) error {
 	w.last = w.over
 	for _, s := range w.senders {
-		if w.Text("beside") == besideFaults {
+		if w.faults() {
 			if err := p.OS().Discard(p.Thread(), s.dst.Addr(), uint64(s.dst.Len())); err != nil {
 				return err
 			}
