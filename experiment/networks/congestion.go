@@ -3,7 +3,6 @@ package networks
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -118,7 +117,7 @@ func canCongest(p *experiment.Point) (bool, error) {
 	if p.Profile.HPU.DMAWrite != nic.Landed {
 		return false, fmt.Errorf("profile %s: hpu.dma_write: %s, expected %s: what is acknowledged must be in memory", p.Profile.Origin.Name, p.Profile.HPU.DMAWrite, nic.Landed)
 	}
-	if policies[p.Text("beside")] != nil && (!p.Profile.OS.On() || !p.Profile.SMMU.On()) {
+	if !p.Profile.OS.On() || !p.Profile.SMMU.On() {
 		return false, fmt.Errorf("profile %s: no pages that could be absent (os.kind, smmu.kind)", p.Profile.Origin.Name)
 	}
 	_, err := lawful(p)
@@ -166,9 +165,9 @@ func (w *congested) values() experiment.Values {
 	for _, t := range w.took {
 		sum += t
 	}
-	n := len(w.took)
+	n := sim.Time(len(w.took))
 	v := experiment.Values{
-		experiment.LatencyColumn: sum / sim.Time(n), "p99": w.took[int(math.Ceil(0.99*float64(n)))-1],
+		experiment.LatencyColumn: sum / (n * w.share), "p99": w.took[(99*n+99)/100-1] / w.share,
 		"bursts": w.bursts, "late": w.late, "carried": nil,
 	}
 	if w.bursts > 0 {

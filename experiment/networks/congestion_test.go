@@ -1,12 +1,14 @@
 package networks
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -60,7 +62,7 @@ func TestBackgroundHasItsLoad(t *testing.T) {
 		require.Zero(t, r.Values["late"])
 		require.InEpsilon(t, load, r.Float("carried"), 0.15)
 	}
-	r := measureCongestion(t, experiment.Values{"victim": victimRDMA, "beside": besideBackground, "rounds": 1000, "load": 1.0})
+	r := measureCongestion(t, experiment.Values{"victim": victimRDMA, "beside": besideBackground, "rounds": 300, "load": 1.0})
 	require.Greater(t, 10*r.Values["late"].(int64), r.Values["bursts"].(int64), "links of 10 Gb/s lead to one of 19.2")
 	require.Len(t, unreached([]*experiment.Result{r}), 1)
 }
@@ -74,4 +76,13 @@ func TestSpinesPause(t *testing.T) {
 	r, err := congestion.Measure(context.Background(), p)
 	require.NoError(t, err)
 	require.Positive(t, r.Values["pauses"])
+}
+
+// Half of a round trip is rounded once, so the parts of a breakdown add up to it.
+func TestPingPongIsDivided(t *testing.T) {
+	var out, errs bytes.Buffer
+	experiment.RunMain([]*experiment.Experiment{congestion}, provenance.Build{},
+		[]string{"--breakdown", "--victim", victimPingPong, "--partner", partnerTarget, "--law", noLaw, "--beside", besideBackground}, &out, &errs)
+	require.Empty(t, errs.String())
+	require.Contains(t, out.String(), "The parts add up to latency exactly")
 }

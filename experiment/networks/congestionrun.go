@@ -30,6 +30,7 @@ type congested struct {
 		src, dst, flag runtime.View
 	}
 	took   []sim.Time // of the victim's operations
+	share  sim.Time   // how many latencies each is: a round trip 2
 	over   bool       // the victim has ended
 	last   bool       // and nobody begins another burst
 	ended  sim.Time   // when it had
@@ -56,7 +57,7 @@ const slots = 16
 const warmup = 2
 
 func newCongested(p *experiment.Point) *congested {
-	w := &congested{Point: p, size: p.Int("size"), burst: p.Int("burst"), rounds: p.Int("rounds"), slots: 1}
+	w := &congested{Point: p, size: p.Int("size"), burst: p.Int("burst"), rounds: p.Int("rounds"), slots: 1, share: 1}
 	nodes, n := p.Int("nodes"), p.Int("senders")
 	switch p.Text("beside") {
 	case besideNone:
@@ -143,9 +144,9 @@ func (w *congested) partner() int {
 }
 
 // measured notes an operation of the victim.
-func (w *congested) measured(p *runtime.Proc, round int, from, took sim.Time) {
+func (w *congested) measured(p *runtime.Proc, round int, from sim.Time) {
 	if round >= warmup {
-		w.took = append(w.took, took)
+		w.took = append(w.took, p.Now()-from)
 		w.Operation(p, from)
 	}
 	if round < warmup+w.rounds-1 {
@@ -187,7 +188,7 @@ func (w *congested) writer() error {
 			if err != nil {
 				return err
 			}
-			w.measured(p, i, from, p.Now()-from)
+			w.measured(p, i, from)
 			if err := experiment.SameView(fmt.Sprintf("operation %d", i), v.dst, want); err != nil {
 				return err
 			}
@@ -218,6 +219,7 @@ func (w *congested) ranks() error {
 	if err != nil {
 		return err
 	}
+	w.share = 2
 	w.OperationOf(2)
 	for rank := range 2 {
 		if err := world.Spawn(rank, func(r *mpi.Rank) error { return w.rank(r, rank) }); err != nil {
@@ -260,7 +262,7 @@ func (w *congested) rank(r *mpi.Rank, rank int) error {
 			}
 		}
 		if rank == 0 {
-			w.measured(r.Proc(), i, from, (r.Now()-from)/2)
+			w.measured(r.Proc(), i, from)
 		}
 	}
 	return nil
