@@ -104,23 +104,29 @@ type globalSet struct {
 	dropped map[uint32]uint32
 }
 
-// temporaries are locals that the rewriter adds to a function, -1 where not
-// used.
+// temporaries are locals that the rewriter adds to a function. A letter names one
+// of each type.
 type temporaries struct {
-	next     uint32
-	types    []wasm.ValueType
-	byLetter map[byte]uint32
+	next  uint32
+	types []wasm.ValueType
+	known map[temporary]uint32
+}
+
+type temporary struct {
+	letter byte
+	typ    wasm.ValueType
 }
 
 func (t *temporaries) get(letter byte, typ wasm.ValueType) uint32 {
-	if i, ok := t.byLetter[letter]; ok {
+	which := temporary{letter, typ}
+	if i, ok := t.known[which]; ok {
 		return i
 	}
-	if t.byLetter == nil {
-		t.byLetter = make(map[byte]uint32)
+	if t.known == nil {
+		t.known = make(map[temporary]uint32)
 	}
 	i := t.next + uint32(len(t.types))
-	t.byLetter[letter] = i
+	t.known[which] = i
 	t.types = append(t.types, typ)
 	return i
 }
