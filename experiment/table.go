@@ -338,6 +338,9 @@ func (g *grid) fastest(open *overOpen, device int, at []any, results []*Result) 
 	if best == base {
 		return []string{fmt.Sprintf("%s: %s is the fastest, %s.", where, mode(base), ShortTime(theirs))}
 	}
+	if ours == 0 { // of a schedule without work
+		return []string{fmt.Sprintf("%s: %s takes no time, %s %s.", where, mode(best), mode(base), ShortTime(theirs))}
+	}
 	text := fmt.Sprintf("%s: %s takes %s, %s %s: %.2f times as fast", where, mode(best), ShortTime(ours), mode(base), ShortTime(theirs), float64(theirs)/float64(ours))
 	if open != nil && open.kept == nil {
 		low, high := open.factor(e.value(), base, best)

@@ -77,8 +77,9 @@ type Core struct {
 	free    [levels]sim.Time // per level: when all work given so far is done
 	queue   []*Thread        // work below interrupts that is not done, unordered
 	system  *system          // nil: the core was never interrupted
-	index   int
-	threads int // of level Threads, ever started on the core
+	busy    sim.Time
+	index   int32
+	threads int32 // of level Threads, ever started on the core
 }
 
 // Work is the time of the cores under one name.
@@ -111,7 +112,7 @@ func (c *CPU) core(i int) *Core {
 	if c.others == nil {
 		c.others = make([]Core, c.cores-1)
 		for k := range c.others {
-			c.others[k].index = k + 1
+			c.others[k].index = int32(k + 1)
 		}
 	}
 	return &c.others[i-1]
@@ -136,6 +137,15 @@ func (c *CPU) Busy() sim.Time {
 	return sum
 }
 
+// Busiest returns the part of Busy of the core that works most.
+func (c *CPU) Busiest() sim.Time {
+	most := c.first.busy
+	for i := range c.others {
+		most = max(most, c.others[i].busy)
+	}
+	return most
+}
+
 // BusyAt returns the part of Busy at one level.
 func (c *CPU) BusyAt(l Level) sim.Time { return c.busy[l] }
 
@@ -143,9 +153,10 @@ func (c *CPU) BusyAt(l Level) sim.Time { return c.busy[l] }
 // The times add up to Busy. The list is valid until the cores work again.
 func (c *CPU) Work() []Work { return c.work }
 
-// charge records that a core is busy for d.
-func (c *CPU) charge(l Level, what string, d sim.Time) {
-	c.busy[l] = c.busy[l].Plus(d)
+// charge records that the core of t is busy for d.
+func (c *CPU) charge(t *Thread, what string, d sim.Time) {
+	l := t.level
+	c.busy[l], t.core.busy = c.busy[l].Plus(d), t.core.busy.Plus(d)
 	for i := range c.work {
 		if w := &c.work[i]; w.What == what && w.Level == l {
 			w.Time = w.Time.Plus(d)

@@ -62,7 +62,7 @@ func (q *IRQ) Raise() {
 	s.raised = append(s.raised, q)
 	s.handling = true
 	if s.handler == nil {
-		s.handler = s.cpu.kernelThread(s.core.index, "interrupts", Interrupt, s.interrupts)
+		s.handler = s.cpu.kernelThread(int(s.core.index), "interrupts", Interrupt, s.interrupts)
 		return
 	}
 	s.handler.Wake()
@@ -161,7 +161,7 @@ func (s *system) next(self *Thread) {
 		s.owner = s.idle[last]
 		s.idle = s.idle[:last]
 	default:
-		s.owner = s.cpu.kernelThread(s.core.index, "softirq", Softirq, s.softirqs)
+		s.owner = s.cpu.kernelThread(int(s.core.index), "softirq", Softirq, s.softirqs)
 		return
 	}
 	if s.owner != self {

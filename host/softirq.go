@@ -53,7 +53,7 @@ func (s *system) postpone() {
 	p := &s.pass
 	p.on, p.deferred = false, true
 	if p.daemon == nil {
-		p.daemon = s.cpu.Kthread(s.core.index, "ksoftirqd", s.ksoftirqd)
+		p.daemon = s.cpu.Kthread(int(s.core.index), "ksoftirqd", s.ksoftirqd)
 		return
 	}
 	p.daemon.Wake()

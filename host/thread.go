@@ -79,7 +79,7 @@ func (t *Thread) Flow() uint64 { return t.flow }
 func (t *Thread) Name() string { return t.name }
 
 // Core returns the number of its core.
-func (t *Thread) Core() int { return t.core.index }
+func (t *Thread) Core() int { return int(t.core.index) }
 
 // Level is its level.
 func (t *Thread) Level() Level { return t.level }
@@ -98,7 +98,7 @@ func (t *Thread) Process() *sim.Process { return t.process }
 // of earlier work and of interruptions by higher levels.
 func (t *Thread) Run(d sim.Time, what string) {
 	t.occupy(d)
-	t.cpu.charge(t.level, what, t.end-t.start)
+	t.cpu.charge(t, what, t.end-t.start)
 	t.finish()
 	t.cpu.span(t, what, t.start, t.end)
 }
@@ -113,7 +113,7 @@ func (t *Thread) Owe(d sim.Time, what string) {
 		return
 	}
 	t.owed = t.owed.Plus(d)
-	t.cpu.charge(t.level, what, d)
+	t.cpu.charge(t, what, d)
 }
 
 // occupy takes the core for d plus the time the thread owes, as soon as it is
@@ -170,7 +170,7 @@ func (t *Thread) Move(s Stream, memory *Server, spec *Spec, what string) {
 		t.finish()
 		stolen = stolen.Plus(t.stolen)
 	}
-	t.cpu.charge(t.level, what, t.Now()-start-stolen)
+	t.cpu.charge(t, what, t.Now()-start-stolen)
 	t.cpu.span(t, what, start, t.Now())
 }
 

@@ -101,7 +101,7 @@ On another profile switches need units, for example --set 'fabric.units={at: all
 			{Name: "alone", Unit: "us", Kind: report.Duration, Help: "time of the first of them when nothing else runs, and all members begin together"},
 			{Name: "alone_bytes", Kind: report.Size, Help: "bytes that links carried then"},
 			{Name: "alone_link", Kind: report.Share, Help: "share of its time in which the busiest link was busy"},
-			{Name: "alone_cpu", Kind: report.Share, Help: "likewise a core of the busiest node"},
+			{Name: "alone_cpu", Kind: report.Share, Help: "likewise the busiest core of a node"},
 			{Name: "alone_handlers", Kind: report.Number, Help: "handlers under way at the device that had most, mean over its time: the processors that they need"},
 			{Name: "limit", Help: "what is busy at least half of that time, most of all; latency: nothing is"},
 		},

@@ -108,3 +108,43 @@ func TestWorkloads(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, r.Float("in_allreduce"))
 }
+
+// written writes the text of a schedule into a file.
+func written(t *testing.T, text string) string {
+	name := filepath.Join(t.TempDir(), "written.goal")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+// A rank that computes on two cores does not make one of them twice as busy.
+func TestBusiestCore(t *testing.T) {
+	name := written(t, "num_ranks 1\nrank 0 {\n//coll a allreduce 8b\nx: calc 1000 cpu 0\ny: calc 1000 cpu 1\n//coll end\n}\n")
+	r, err := worked(t, "inc", experiment.Values{"workload": name, "on": asRecorded})
+	require.NoError(t, err)
+	require.Equal(t, 2*r.Time("time"), r.Time("host_cpu"))
+	require.InDelta(t, 1, r.Values[perCollective].(experiment.Rows)[0][9], 1e-6)
+}
+
+// What takes no time is not so many times as fast.
+func TestNoTime(t *testing.T) {
+	name := written(t, "num_ranks 2\nrank 0 {\n//coll a allreduce 8b\nx: calc 0\n//coll end\n}\nrank 1 {\n//coll a allreduce 8b\nx: calc 0\n//coll end\n}\n")
+	s, err := experiment.New(collectives)
+	require.NoError(t, err)
+	require.NoError(t, s.Choose("workload", name))
+	require.NoError(t, s.Choose("on", byHost+","+asRecorded))
+	points, err := s.Points()
+	require.NoError(t, err)
+	results, err := s.Run(t.Context(), points, nil)
+	require.NoError(t, err)
+	require.Contains(t, s.Answer(results)[0], "as-recorded takes no time, host ")
+}
+
+// Calls that wait for lost packets are named, and no number of what does not wait is.
+func TestLostCall(t *testing.T) {
+	name := saved(t, "allreduce=ring", 2, 64)
+	for _, on := range []string{byHost, byNIC, byNICTree, bySwitch} {
+		_, err := worked(t, "inc", experiment.Values{"workload": name, "on": on}, "fabric.faults.loss=1")
+		require.ErrorContains(t, err, "waits in Allreduce of 64 B", on)
+		require.NotContains(t, err.Error(), "never started", on)
+	}
+}

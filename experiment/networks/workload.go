@@ -26,7 +26,7 @@ type workload struct {
 	files    []provenance.Input
 	notes    []string // what an importer has left out
 	err      error
-	changed  time.Time // of the file, when it was read
+	changed  time.Time // of the file, when it was read; zero: a pipe, which can be read once
 }
 
 // workloads are what has been read, by name. A point asks several times.
@@ -39,7 +39,7 @@ var workloads = struct {
 // load returns the workload of a point.
 func load(p *experiment.Point) *workload {
 	name, changed := p.Text("workload"), time.Time{}
-	if info, err := os.Stat(name); err == nil {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 		changed = info.ModTime()
 	}
 	workloads.Lock()

@@ -66,8 +66,8 @@ type Load struct {
 	// Link is the one that was busy longest, and LinkBusy how long.
 	Link     string
 	LinkBusy sim.Time
-	// CPU is how long the cores of a node were busy, at most, and Handlers how long
-	// handlers of a device were under way: 2 s in a second are two at a time.
+	// CPU is how long a core was busy, at most, and Handlers how long handlers of a
+	// device were under way: 2 s in a second are two at a time.
 	CPU, Handlers sim.Time
 }
 
@@ -84,8 +84,8 @@ func loadOf(c *runtime.Cluster) (l Load) {
 		_, devices = units.Nodes()
 	}
 	for i := range devices {
-		s := c.Node(i).Stats()
-		l.CPU, l.Handlers = max(l.CPU, s.CPUBusy), max(l.Handlers, s.HandlerTime)
+		n := c.Node(i)
+		l.CPU, l.Handlers = max(l.CPU, n.CPU().Busiest()), max(l.Handlers, n.Stats().HandlerTime)
 	}
 	return l
 }
