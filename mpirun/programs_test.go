@@ -437,3 +437,10 @@ func TestLAMMPS(t *testing.T) {
 		require.Equal(t, out, same)
 	}
 }
+
+// A process alone in its communicators does not wait for others.
+func TestSingle(t *testing.T) {
+	_, said, err := try(t, "spin-int", "portals", 2, compiled(t, "single"))
+	require.NoError(t, err)
+	require.Equal(t, "200\n200\n", said)
+}

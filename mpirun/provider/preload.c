@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 extern int spinsim_looking;
+extern void spinsim_stepped(void);
 
 // spinsim_inside is whether this thread's time is virtual.
 int spinsim_inside(void)
@@ -376,3 +377,20 @@ HOOK(MPI_Iprobe, (real, source, tag, comm, flag, status), int source, int tag, v
 HOOK(MPI_Improbe, (real, source, tag, comm, flag, message, status), int source, int tag, void *comm, int *flag, void *message, void *status) { LOOKING(real(source, tag, comm, flag, message, status)); }
 HOOK(MPI_Request_get_status, (real, request, flag, status), void *request, int *flag, void *status) { LOOKING(real(request, flag, status)); }
 HOOK(MPI_Win_test, (real, win, flag), void *win, int *flag) { LOOKING(real(win, flag)); }
+
+// Open MPI registers its state machines while one of them has something to do.
+#define STEPPED(name) \
+	int name(int (*machine)(void)) \
+	{ \
+		REAL(name); \
+		spinsim_stepped(); \
+		return real(machine); \
+	}
+
+STEPPED(opal_progress_register)
+STEPPED(opal_progress_unregister)
+
+HOOK(MPI_Wait, (real, request, status), void *request, void *status) { spinsim_stepped(); return real(request, status); }
+HOOK(MPI_Waitall, (real, n, requests, statuses), int n, void *requests, void *statuses) { spinsim_stepped(); return real(n, requests, statuses); }
+HOOK(MPI_Waitany, (real, n, requests, index, status), int n, void *requests, int *index, void *status) { spinsim_stepped(); return real(n, requests, index, status); }
+HOOK(MPI_Waitsome, (real, n, requests, outcount, indices, statuses), int n, void *requests, int *outcount, int *indices, void *statuses) { spinsim_stepped(); return real(n, requests, outcount, indices, statuses); }

@@ -72,6 +72,11 @@ int spinsim_looking;
 // with every eighth.
 enum { PATIENCE = 32 };
 
+// spinsim_stepped is called when such a state machine begins or ends, or the program
+// begins to wait for one: polls before it were for something else. Nothing else
+// says so in a communicator of one process, which posts nothing.
+void spinsim_stepped(void) { arrivals++; }
+
 // looked is called after a look that has found nothing. It returns true if there
 // may be more now.
 static bool looked(struct patience *p)
