@@ -105,6 +105,18 @@ type joint struct {
 	name   string // of its call
 	number int    // of all
 	direct bool
+	comm   *comm
+	calls  int    // of members
+	file   string // of the first of them
+	line   int
+}
+
+// complete returns an error if not all members have called.
+func (j *joint) complete() error {
+	if j.calls == len(j.comm.members) {
+		return nil
+	}
+	return &Error{j.file, j.line, fmt.Errorf("%s by %d of the %d members of the communicator, expected all: does the file of another one end too early?", j.name, j.calls, len(j.comm.members))}
 }
 
 // New returns an importer for a number of ranks.
@@ -140,6 +152,11 @@ func (im *Importer) Schedule() (*goal.Schedule, error) {
 	}
 	for r := range im.traces {
 		if err := im.survey(r); err != nil {
+			return nil, err
+		}
+	}
+	for _, j := range im.listed {
+		if err := j.complete(); err != nil {
 			return nil, err
 		}
 	}
@@ -191,7 +208,7 @@ func (im *Importer) survey(r int) error {
 				im.notes.alone++
 				continue
 			}
-			if err := im.join(occasion{c.comm, n}, c); err != nil {
+			if err := im.join(occasion{c.comm, n}, t, c); err != nil {
 				return t.at(c, err)
 			}
 		default:
@@ -232,11 +249,11 @@ func (im *Importer) box(context, rank int) *inbox {
 }
 
 // join compares what a rank says of a collective with what others said.
-func (im *Importer) join(o occasion, c *call) error {
+func (im *Importer) join(o occasion, t *trace, c *call) error {
 	p, j := c.part, im.colls[o]
 	if j == nil {
 		j = &joint{
-			name: p.name, number: len(im.listed), direct: p.kind == goal.Gather || p.kind == goal.Scatter || p.counts != nil || p.back != nil,
+			name: p.name, number: len(im.listed), comm: o.comm, calls: 1, file: t.file, line: c.line, direct: p.kind == goal.Gather || p.kind == goal.Scatter || p.counts != nil || p.back != nil,
 			def: goal.Collective{Name: fmt.Sprintf("c%d_%d", o.comm.id, o.n), Kind: p.kind, Bytes: p.all()},
 		}
 		if p.kind.Rooted() {
@@ -246,6 +263,7 @@ func (im *Importer) join(o occasion, c *call) error {
 		im.listed = append(im.listed, j)
 		return nil
 	}
+	j.calls++
 	switch {
 	case p.name != j.name:
 		return fmt.Errorf("%s, where another member of the communicator has %s", p.name, j.name)

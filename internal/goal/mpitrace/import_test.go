@@ -276,6 +276,7 @@ func TestErrors(t *testing.T) {
 		{two(newClock().call("MPI_Barrier", "0,0,2"), newClock().call("MPI_Bcast", "1:2:13,1,1:0:0,1,2")), "t-1.txt: line 4: MPI_Bcast, where another member of the communicator has MPI_Barrier"},
 		{two(newClock().call("MPI_Bcast", "1:3:13,1,1:0:0,0,2"), newClock().call("MPI_Bcast", "1:2:13,1,1:0:0,1,2")), "MPI_Bcast of 2 bytes, and another member has 3"},
 		{two(newClock().call("MPI_Bcast", "1:2:13,1,1:1:0,0,2"), newClock().call("MPI_Bcast", "1:2:13,1,1:0:0,1,2")), "root 0, which is rank 0, and another member has rank 1"},
+		{two(newClock().call("MPI_Barrier", "0,0,2"), newClock().call("MPI_Barrier", "0,1,2").call("MPI_Barrier", "0,1,2")), "t-1.txt: line 5: MPI_Barrier by 1 of the 2 members of the communicator, expected all"},
 		{two(newClock().call("MPI_Alltoallv", "1:2:1:3:0:13,1,1:1:2:1:3:0:13,1,1:0,0,2"), newClock()), "1 counts, expected one for each of 2 members"},
 		{two(newClock().call("MPI_Barrier", "0,1,2"), newClock()), "the trace does not tell the members of communicator 0, in which rank 0 is 1 of 2"},
 		{two(newClock().call("MPI_Comm_split", "0,0,2:0:0:9").call("MPI_Barrier", "9,1,2"), newClock()), "not all members of a communicator have created it"},
