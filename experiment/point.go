@@ -36,6 +36,9 @@ type Point struct {
 	// present
 	Translator runtime.MakeTranslator
 
+	// Recorded has the files that Run reads.
+	Recorded *Recorded
+
 	// Room is how many bytes a breakdown may take for what it follows; 0: no limit.
 	// See Experiment.Divided.
 	Room int64

@@ -59,7 +59,7 @@ func RerunAny(list []*Experiment) Rerunner {
 // from the record's inputs.
 func RerunOne(e *Experiment) Rerunner {
 	return func(ctx context.Context, r *provenance.Record, folder string, _ io.Reader) (document []byte, notes []string, err error) {
-		s, notes, err := RerunSweep(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxModule) })
+		s, notes, err := RerunSweep(r, e, func(path string) ([]byte, error) { return file.ReadRegular(FileBeside(folder, path), file.MaxData) })
 		if err != nil {
 			return nil, notes, cli.BadInput(err)
 		}

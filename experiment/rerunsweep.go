@@ -61,6 +61,7 @@ func RerunSweep(r *provenance.Record, e *Experiment, read func(path string) ([]b
 	if err := s.restore(r); err != nil {
 		return nil, nil, err
 	}
+	s.takeFiles(r, read)
 	if (a.Device != nil) != (e.Device != nil) {
 		return nil, nil, fmt.Errorf("provenance.arguments: device: not as %s has it", e.Name)
 	}

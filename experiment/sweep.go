@@ -70,6 +70,7 @@ type Sweep struct {
 	without  []string  // the overrides without effect of the record
 	open     *overOpen // ranges over what publications leave open; nil: none
 	devices  *devices  // that other sweeps share; nil: none
+	given    *Recorded // files of a record; nil: those of the machine
 }
 
 // New returns a sweep of an experiment over its default profiles and values,
@@ -241,7 +242,7 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 		}
 		p := &Point{
 			Seed: s.Seed, Engine: s.Engine, Handlers: s.Handlers, Limits: s.Limits, experiment: s.grid.experiment, device: number,
-			values: values,
+			values: values, Recorded: s.given,
 		}
 		if s.grid.experiment.Device != nil {
 			if err := fromFile(s, p, number); err != nil {

@@ -148,3 +148,30 @@ func TestLostCall(t *testing.T) {
 		require.NotContains(t, err.Error(), "never started", on)
 	}
 }
+
+// A result is made again of the recorded workload, whatever is in its file now.
+func TestRecordedWorkload(t *testing.T) {
+	name := saved(t, "allreduce=ring", 2, 64)
+	s, err := experiment.New(collectives)
+	require.NoError(t, err)
+	require.NoError(t, s.Choose("workload", name))
+	require.NoError(t, s.Choose("on", byHost))
+	times := func(s *experiment.Sweep) sim.Time {
+		points, err := s.Points()
+		require.NoError(t, err)
+		results, err := s.Run(t.Context(), points, nil)
+		require.NoError(t, err)
+		return results[0].Time("time")
+	}
+	first := times(s)
+	require.NoError(t, os.Rename(saved(t, "allreduce=ring", 4, 4096), name))
+	again, _, err := experiment.RerunSweep(s.Record(), collectives, nil)
+	require.NoError(t, err)
+	require.Equal(t, first, times(again))
+	s.Record().Inputs[0].Text += " "
+	again, _, err = experiment.RerunSweep(s.Record(), collectives, nil)
+	if err == nil {
+		_, err = again.Points()
+	}
+	require.ErrorContains(t, err, "provenance.inputs: "+name+" is another file than the recorded one")
+}

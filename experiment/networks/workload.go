@@ -29,31 +29,38 @@ type workload struct {
 	changed  time.Time // of the file, when it was read; zero: a pipe, which can be read once
 }
 
-// workloads are what has been read, by name. A point asks several times.
+// origin is where a workload is from.
+type origin struct {
+	name     string
+	recorded *experiment.Recorded
+}
+
+// workloads are what has been read. A point asks several times.
 var workloads = struct {
 	sync.Mutex
 
-	of map[string]*workload
-}{of: make(map[string]*workload)}
+	of map[origin]*workload
+}{of: make(map[origin]*workload)}
 
 // load returns the workload of a point.
 func load(p *experiment.Point) *workload {
 	name, changed := p.Text("workload"), time.Time{}
-	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+	at := origin{name, p.Recorded}
+	if info, err := os.Stat(name); err == nil && at.recorded == nil && info.Mode().IsRegular() {
 		changed = info.ModTime()
 	}
 	workloads.Lock()
 	defer workloads.Unlock()
-	w := workloads.of[name]
+	w := workloads.of[at]
 	if w == nil || !w.changed.Equal(changed) {
 		w = &workload{changed: changed}
 		switch {
 		case name == step:
 			w.schedule, w.err = trainingStep()
 		case strings.HasSuffix(name, ".et"):
-			w.err = w.chakra(name)
+			w.err = w.chakra(p, name)
 		default:
-			w.err = w.read(name, func(r io.Reader) (err error) {
+			w.err = w.read(p, name, func(r io.Reader) (err error) {
 				w.schedule, err = goal.ReadPacked(r, name, goal.ReadOptions{})
 				return err
 			})
@@ -61,14 +68,14 @@ func load(p *experiment.Point) *workload {
 		if w.err == nil && len(w.schedule.Collectives()) == 0 {
 			w.err = fmt.Errorf("%s: names no collectives: lines with //coll do, and goal import chakra writes them", name)
 		}
-		workloads.of[name] = w
+		workloads.of[at] = w
 	}
 	return w
 }
 
 // read reads a file.
-func (w *workload) read(name string, parse func(io.Reader) error) (err error) {
-	f, err := os.Open(name)
+func (w *workload) read(p *experiment.Point, name string, parse func(io.Reader) error) (err error) {
+	f, err := p.Recorded.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: expected %s, the file of a GOAL schedule, or the first of a Chakra trace", err, step)
 	}
@@ -90,21 +97,28 @@ func (w *workload) read(name string, parse func(io.Reader) error) (err error) {
 var firstNPU = regexp.MustCompile(`\.0\.et$`)
 
 // chakra reads a trace: the file of NPU 0, and those beside it.
-func (w *workload) chakra(first string) error {
+func (w *workload) chakra(p *experiment.Point, first string) error {
 	if !firstNPU.MatchString(first) {
 		return fmt.Errorf("%s: expected the file of NPU 0 of a Chakra trace, such as trace.0.et", first)
 	}
 	names := []string{first}
 	for npu := 1; ; npu++ {
 		name := firstNPU.ReplaceAllString(first, fmt.Sprintf(".%d.et", npu))
-		if _, err := os.Stat(name); err != nil {
+		f, err := p.Recorded.Open(name)
+		if errors.Is(err, os.ErrNotExist) {
 			break
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return err
 		}
 		names = append(names, name)
 	}
 	im := chakra.New(len(names), chakra.DefaultSystem(), nil)
 	for npu, name := range names {
-		if err := w.read(name, func(r io.Reader) error { return im.Rank(npu, name, r) }); err != nil {
+		if err := w.read(p, name, func(r io.Reader) error { return im.Rank(npu, name, r) }); err != nil {
 			return err
 		}
 	}
