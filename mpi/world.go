@@ -124,7 +124,9 @@ func (w *World) Spawn(rank int, f func(r *Rank) error) error {
 func (w *World) Run(ctx context.Context) error {
 	err := w.c.Run(ctx)
 	causes := w.c.Broken()
-	if _, ok := errors.AsType[*sim.StuckError](err); ok {
+	if stuck, ok := errors.AsType[*sim.StuckError](err); ok && stuck.Waiting[0].Cause {
+		return errors.Join(w.mismatch(), causes, w.lost(), err, w.stuck())
+	} else if ok {
 		return errors.Join(w.mismatch(), causes, w.lost(), w.stuck(), err)
 	}
 	return errors.Join(w.mismatch(), err, causes, w.lost())

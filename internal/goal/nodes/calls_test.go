@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
@@ -133,4 +134,15 @@ func TestLostCalls(t *testing.T) {
 	_, err = nodes.Run(context.Background(), read(t, text), cfg)
 	require.ErrorContains(t, err, "waits in Allreduce of 8 B")
 	require.NotContains(t, err.Error(), "0 operations")
+}
+
+// A deadlock of pauses is named before those that wait because of it.
+func TestPauseDeadlock(t *testing.T) {
+	s, err := goal.Generate("alltoall-linear", goal.GenParams{Ranks: 9, Size: 100_000})
+	require.NoError(t, err)
+	p, err := profile.Load("spin-int", "fabric.kind=torus", "fabric.radix=0", "fabric.dims=[9]", "fabric.answers_first=true", "fabric.pause_from=9000")
+	require.NoError(t, err)
+	_, err = nodes.Run(context.Background(), s, nodes.Config{Config: runtime.Config{Profile: p}, MPI: mpi.DefaultOptions(mpi.Host)})
+	require.ErrorContains(t, err, "PFC deadlock, a circle of paused links")
+	require.Contains(t, strings.Join(strings.SplitN(err.Error(), "\n", 3)[:2], "\n"), "PFC deadlock")
 }

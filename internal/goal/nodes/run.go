@@ -173,7 +173,8 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		}
 	}
 	if err := w.Run(ctx); err != nil {
-		if stuck := (*sim.StuckError)(nil); errors.As(err, &stuck) {
+		// a deadlock of the network is no fault of the schedule
+		if stuck := (*sim.StuckError)(nil); errors.As(err, &stuck) && !stuck.Waiting[0].Cause {
 			err = errors.Join(unfinished(s, players), err)
 		}
 		return nil, err
