@@ -120,22 +120,6 @@ func TestCallsRefused(t *testing.T) {
 	}
 }
 
-// A call that waits for a lost packet is named by the library, without a list of
-// no operations.
-func TestLostCalls(t *testing.T) {
-	text := "num_ranks 2\n"
-	for r := range 2 {
-		text += fmt.Sprintf("rank %d {\n//coll a allreduce 8b\nx: calc 0\n}\n", r)
-	}
-	p, err := profile.Load("spin-int", "fabric.faults={loss: 0.9}")
-	require.NoError(t, err)
-	cfg := nodes.Config{Config: runtime.Config{Profile: p}, MPI: mpi.DefaultOptions(mpi.Host)}
-	cfg.MPI.Allreduce, cfg.Calls = mpi.ModeTree, map[string]bool{"a": true}
-	_, err = nodes.Run(context.Background(), read(t, text), cfg)
-	require.ErrorContains(t, err, "waits in Allreduce of 8 B")
-	require.NotContains(t, err.Error(), "0 operations")
-}
-
 // A deadlock of pauses is named before those that wait because of it.
 func TestPauseDeadlock(t *testing.T) {
 	s, err := goal.Generate("alltoall-linear", goal.GenParams{Ranks: 9, Size: 100_000})
