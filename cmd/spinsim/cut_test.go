@@ -220,6 +220,7 @@ var otherOutputs = map[string][]string{
 	"goal import chakra": {"a.0.et", "--output", "out.goal"},
 
 	"goal import liballprof": {"a-0.txt", "--output", "out.goal"},
+	"goal import dumpi":      {"d-0.txt", "--output", "out.goal"},
 }
 
 // Every file that a flag of a command names is sealed. Every changed bit and
@@ -233,6 +234,7 @@ func TestEveryOutputIsSealed(t *testing.T) {
 	write("a.goal", "goal", "gen", "gather")
 	require.NoError(t, os.WriteFile("a.0.et", []byte(chakraTrace), 0o600))
 	require.NoError(t, os.WriteFile("a-0.txt", []byte(liballprofTrace), 0o600))
+	require.NoError(t, os.WriteFile("d-0.txt", []byte(dumpiTrace), 0o600))
 	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8")
 	write("a.json", "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--format", "json")
 	list := slices.Collect(maps.Keys(otherOutputs))

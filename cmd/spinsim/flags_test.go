@@ -241,6 +241,7 @@ var alone = map[string][]string{
 	"spinsim goal merge":                          {"two.goal", "two.goal"},
 	"spinsim goal import chakra":                  {"a.0.et"},
 	"spinsim goal import liballprof":              {"a-0.txt"},
+	"spinsim goal import dumpi":                   {"d-0.txt"},
 }
 
 // A text that a flag does not take, or the name of a missing file, is one error

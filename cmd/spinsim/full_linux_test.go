@@ -18,7 +18,7 @@ func TestFullDiskOfEveryOutput(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
 		"ring.yaml": strings.ReplaceAll(ring, "times: 100", "times: 2"), "two.graph": "0 1\n", "oltp.spc": "0,0,4096,w,0.0\n0,8,4096,r,0.001\n",
-		"a.0.et": chakraTrace, "a-0.txt": liballprofTrace, "a.tsv": ownMeasured, "open.tsv": ownQuestions,
+		"a.0.et": chakraTrace, "a-0.txt": liballprofTrace, "d-0.txt": dumpiTrace, "a.tsv": ownMeasured, "open.tsv": ownQuestions,
 		"a.goal": "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n",
 		"a.json": string(output(t, "compare", "pingpong", "--profile", "spin-int", "--mode", "rdma", "--size", "8", "--format", "json")),
 	} {

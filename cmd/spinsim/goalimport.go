@@ -21,7 +21,7 @@ func goalImportCommand() *cobra.Command {
 		Args:  noArguments,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(goalChakraCommand(), goalLiballprofCommand())
+	c.AddCommand(goalChakraCommand(), goalLiballprofCommand(), goalDumpiCommand())
 	return c
 }
 
@@ -93,31 +93,52 @@ trace-0.txt, trace-1.txt, and so on. The time between calls is a computation. Co
 chooses their algorithms; without it they are ` + defaultAlgorithms() + `; others send each block directly.
 What the schedule leaves out is told on the standard error.`,
 	}
-	importing(c, &out, func(c *cobra.Command, m *making, names []string) (s *goal.Schedule, notes []string, err error) {
+	importing(c, &out, func(c *cobra.Command, m *making, names []string) (*goal.Schedule, []string, error) {
 		mpi, known := mpitrace.Libraries()[library]
 		if !known {
 			return nil, nil, fmt.Errorf("--mpi: %q, expected one of %s", library, strings.Join(mpitrace.LibraryNames(), ", "))
 		}
-		if err := m.WithArguments(flagsGiven(c)); err != nil {
-			return nil, nil, err
-		}
-		if names, err = mpitrace.Files(names); err != nil {
-			return nil, nil, err
-		}
-		im := mpitrace.New(len(names), mpi)
-		for _, name := range names {
-			if err := m.input(name, func(r io.Reader) error { return im.Rank(name, r) }); err != nil {
-				return nil, nil, err
-			}
-		}
-		if s, err = im.Schedule(); err != nil {
-			return nil, nil, err
-		}
-		return s, im.Notes(), nil
+		return importCalls(c, m, names, func(ranks int) *mpitrace.Importer { return mpitrace.New(ranks, mpi) })
 	})
 	out.register(c)
 	c.Flags().StringVar(&library, "mpi", "openmpi", "whose MPI_ANY_SOURCE and MPI_PROC_NULL the trace has: openmpi or mpich")
 	return c
+}
+
+func goalDumpiCommand() *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "dumpi FILE...",
+		Short: "Make the schedule of a trace of MPI calls by dumpi",
+		Long: `Dumpi makes a schedule of a trace of MPI calls by SST's dumpi, of the text that dumpi2ascii -a makes. Each rank has a file: trace-0000.txt,
+trace-0001.txt, and so on. The time between calls is a computation. A receive has the bytes of its status, or else of its buffer. Collectives are those of
+goal import liballprof. What the schedule leaves out is told on the standard error.`,
+	}
+	importing(c, &out, func(c *cobra.Command, m *making, names []string) (*goal.Schedule, []string, error) {
+		return importCalls(c, m, names, mpitrace.NewDumpi)
+	})
+	out.register(c)
+	return c
+}
+
+// importCalls imports a trace of MPI calls.
+func importCalls(c *cobra.Command, m *making, names []string, importer func(ranks int) *mpitrace.Importer) (s *goal.Schedule, notes []string, err error) {
+	if err := m.WithArguments(flagsGiven(c)); err != nil {
+		return nil, nil, err
+	}
+	if names, err = mpitrace.Files(names); err != nil {
+		return nil, nil, err
+	}
+	im := importer(len(names))
+	for _, name := range names {
+		if err := m.input(name, func(r io.Reader) error { return im.Rank(name, r) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s, err = im.Schedule(); err != nil {
+		return nil, nil, err
+	}
+	return s, im.Notes(), nil
 }
 
 // defaultAlgorithms lists what mpitrace does collectives by.

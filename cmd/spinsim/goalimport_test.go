@@ -15,6 +15,9 @@ const chakraTrace = "\x07\x0a\x050.0.4\x0b\x08\x01\x18\x04\x38\x03\x52\x03\x0a\x
 // liballprofTrace is a trace of a rank that does nothing.
 const liballprofTrace = "MPI_Init:-:1:2:10\nMPI_Finalize:12:-\n"
 
+// dumpiTrace is one of dumpi's.
+const dumpiTrace = "MPI_Init entering at walltime 1.000000000, cputime 0.1 seconds in thread 0.\nMPI_Init returning at walltime 1.000000010, cputime 0.1 seconds in thread 0.\n"
+
 // collectiveTrace is a trace with an allreduce of 1 MiB, encoded as in
 // ASTRA-sim's example.
 const collectiveTrace = "\x07\x0a\x050.0.4\x35\x12\x01a\x18\x07\x52\x0e\x0a\x09is_cpu_op\xd8\x01\x00\x52\x0d\x0a\x09comm_type\x48\x00\x52\x0f\x0a\x09comm_size\x48\x80\x80\x40"

@@ -33,6 +33,7 @@ func suggestFlags(root *cobra.Command) {
 		"goal gen --to": {string(goal.Text), string(goal.Binary)}, "goal convert --to": {string(goal.Text), string(goal.Binary)},
 		"goal merge --to":             {string(goal.Text), string(goal.Binary)},
 		"goal import chakra --to":     {string(goal.Text), string(goal.Binary)},
+		"goal import dumpi --to":      {string(goal.Text), string(goal.Binary)},
 		"goal import liballprof --to": {string(goal.Text), string(goal.Binary)}, "goal import liballprof --mpi": mpitrace.LibraryNames(),
 	} {
 		suggest(root, path, values...)

@@ -36,6 +36,9 @@ const (
 	create    // a communicator
 	begin     // MPI_Init: the clock starts
 	end       // MPI_Finalize
+	forget    // a request
+	inquire   // who a rank is, or how many there are
+	group     // makes a group
 )
 
 // call is a line of a trace.
@@ -49,7 +52,8 @@ type call struct {
 	out, in  message
 	request  uint64 // or the first of an array
 	count    int    // of the array
-	part     *part  // of collect and create
+	requests []uint64
+	part     *part // of collect and create, and what tells of communicators
 }
 
 // message is what a call sends or receives.
@@ -64,11 +68,14 @@ const (
 	nobody   = -2 // MPI_PROC_NULL
 )
 
-// handle is a communicator as a rank names it.
+// handle is a communicator as a rank names it. A size of 0 is of no communicator.
 type handle struct {
 	value      uint64
 	rank, size int
 }
+
+// explicit is the size of handles whose communicator the trace tells.
+const explicit = -1
 
 // part is what a rank says of a collective, or of a new communicator.
 type part struct {
@@ -81,6 +88,8 @@ type part struct {
 	split  bool
 	color  int
 	key    int
+	told   *told
+	each   bool // bytes are for each member
 }
 
 // MPI is whose constants a trace has.

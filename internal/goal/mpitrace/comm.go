@@ -12,11 +12,13 @@ type comm struct {
 	id      int
 	members []int // ranks of the world
 	context int   // apart from others of its members; -1: none yet
+	grid    []int // how many members are in each dimension
 }
 
 // creation is a call of all members of a communicator that makes others.
 type creation struct {
 	parent   *comm
+	by       *part // the first call
 	split    bool
 	votes    map[int]*part // of members, by their rank in the world
 	children []birth       // nil: not all members have called
@@ -45,6 +47,7 @@ type comms struct {
 // naming is what a rank calls communicators.
 type naming struct {
 	known   map[uint64]named
+	groups  map[uint64][]int
 	made    []*creation // in order, that have no handle yet
 	counted map[*comm]int
 	next    int // call
@@ -53,7 +56,8 @@ type naming struct {
 
 type named struct {
 	handle
-	comm *comm
+	comm *comm     // nil: it is of
+	made *creation // whose members may not all have called
 }
 
 func newComms(ranks int) *comms {
@@ -108,38 +112,51 @@ func (w *comms) find(traces []trace) error {
 
 // bind finds the communicator of a call, and notes what the call creates.
 func (w *comms) bind(r int, c *call) (err error) {
+	if c.handle.size == explicit {
+		return w.bindTold(r, c)
+	}
 	if c.comm, err = w.lookup(r, c.handle); err != nil || c.verb != create {
 		return err
 	}
+	made, err := w.vote(r, c)
+	if n := &w.ranks[r]; err == nil && (!made.split || c.part.color != undefined) {
+		n.made = append(n.made, made)
+	}
+	return err
+}
+
+// vote notes a call of a member that makes communicators.
+func (w *comms) vote(r int, c *call) (*creation, error) {
 	n := &w.ranks[r]
 	key := nth{c.comm, n.counted[c.comm]}
 	n.counted[c.comm]++
 	made := w.creations[key]
 	if made == nil {
-		made = &creation{parent: c.comm, split: c.part.split, votes: make(map[int]*part)}
+		made = &creation{parent: c.comm, by: c.part, split: c.part.split, votes: make(map[int]*part)}
 		w.creations[key] = made
 	}
-	if made.split != c.part.split {
-		return fmt.Errorf("%s, where another member of the communicator makes others in another way", c.part.name)
+	if !c.part.alike(made.by) {
+		return made, fmt.Errorf("%s, where another member of the communicator makes others in another way", c.part.name)
 	}
 	made.votes[r] = c.part
-	if !made.split || c.part.color != undefined {
-		n.made = append(n.made, made)
-	}
-	w.deliver(made)
-	return nil
+	return made, w.deliver(made)
 }
 
 // deliver makes the new communicators once all members have called.
-func (w *comms) deliver(made *creation) {
+func (w *comms) deliver(made *creation) error {
 	switch {
 	case made.children != nil:
-		return
+		return nil
 	case !made.split:
 		made.children = []birth{{0, w.add(made.parent.members)}}
-		return
+		return nil
 	case len(made.votes) < len(made.parent.members):
-		return
+		return nil
+	}
+	if t := made.by.told; t != nil && t.group {
+		if err := made.colors(); err != nil {
+			return err
+		}
 	}
 	order := slices.Clone(made.parent.members) // by the rank in the parent
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -153,9 +170,14 @@ func (w *comms) deliver(made *creation) {
 			i++
 		}
 		if color != undefined {
-			made.children = append(made.children, birth{color, w.add(order[from:i])})
+			child := w.add(order[from:i])
+			if t := made.votes[order[from]].told; t != nil {
+				child.grid = t.grid
+			}
+			made.children = append(made.children, birth{color, child})
 		}
 	}
+	return nil
 }
 
 // lookup returns the communicator that a rank means.
@@ -168,7 +190,7 @@ func (w *comms) lookup(r int, h handle) (*comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.known[h.value] = named{h, found}
+	n.known[h.value] = named{handle: h, comm: found}
 	return found, nil
 }
 

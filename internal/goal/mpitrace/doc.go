@@ -1,6 +1,8 @@
 // Package mpitrace turns traces of MPI calls into GOAL schedules. A trace has a
-// file for each rank of MPI_COMM_WORLD, with a line for each call and its times.
-// The format is the text of spcl's liballprof, which Schedgen of LogGOPSim reads.
+// file for each rank of MPI_COMM_WORLD, with the calls and their times. There are
+// two readers of files, and one maker of schedules: of the text of spcl's
+// liballprof, which Schedgen of LogGOPSim reads, and of the text that dumpi2ascii
+// makes of SST's dumpi.
 //
 // What follows Schedgen: the time between two calls is a computation; the time
 // within a call is none, since the schedule's messages take their own. The time
@@ -25,4 +27,14 @@
 //     tenths of it, because tracing makes it longer.
 //   - A receive with any tag takes the one that messages to the rank have, if it
 //     is one: it must not take messages of collectives.
+//
+// Of dumpi:
+//
+//   - Communicators, groups, datatypes and requests have handles, which calls make:
+//     nothing is guessed. What MPI_Comm_rank and MPI_Comm_size answered must agree.
+//   - A size is of the table of basic types, of the call that made the datatype, of
+//     MPI_Type_size, or of the end of the file; else the trace is refused.
+//   - A wait is for the requests that were done, and a test that found them done is
+//     a wait. A receive is of the bytes of its status, and is left out if cancelled.
+//   - Calls of several threads are in the order of the file.
 package mpitrace

@@ -54,8 +54,18 @@ type trace struct {
 
 func (t *trace) at(c *call, err error) error { return &Error{t.file, c.line, err} }
 
+// Format is of a trace.
+type Format string
+
+// The formats: the text of liballprof, and what dumpi2ascii makes of dumpi's.
+const (
+	Liballprof Format = "liballprof"
+	Dumpi      Format = "dumpi"
+)
+
 // Importer makes the schedule of a trace, rank by rank.
 type Importer struct {
+	format Format
 	mpi    MPI
 	ranks  int
 	traces []trace
@@ -119,18 +129,36 @@ func (j *joint) complete() error {
 	return &Error{j.file, j.line, fmt.Errorf("%s by %d of the %d members of the communicator, expected all: does the file of another one end too early?", j.name, j.calls, len(j.comm.members))}
 }
 
-// New returns an importer for a number of ranks.
+// New returns an importer of liballprof's traces, for a number of ranks.
 func New(ranks int, mpi MPI) *Importer {
 	return &Importer{
-		mpi: mpi, ranks: ranks, comms: newComms(ranks), number: contexts{make([]int, ranks)}, boxes: make(map[place]*inbox),
+		format: Liballprof, mpi: mpi, ranks: ranks, comms: newComms(ranks), number: contexts{make([]int, ranks)}, boxes: make(map[place]*inbox),
 		colls: make(map[occasion]*joint), b: goal.NewBuilder(), notes: notes{others: make(map[string]int)},
 	}
 }
 
+// NewDumpi returns an importer of dumpi's traces, for a number of ranks.
+func NewDumpi(ranks int) *Importer {
+	im := New(ranks, MPI{})
+	im.format = Dumpi
+	for r := range im.comms.ranks {
+		im.comms.ranks[r].known[worldHandle] = named{comm: im.comms.all[0]}
+		im.comms.ranks[r].groups = map[uint64][]int{emptyHandle: nil}
+	}
+	return im
+}
+
 // Rank reads the file of the next rank.
-func (im *Importer) Rank(file string, in io.Reader) error {
+func (im *Importer) Rank(file string, in io.Reader) (err error) {
 	t := trace{file: file}
-	line, err := read(in, im.mpi, im.ranks, func(c call) { t.calls = append(t.calls, c) }, im.notes.other)
+	var line int
+	if im.format == Dumpi {
+		d := newDumpi(&im.notes)
+		line, err = d.read(in)
+		t.calls = d.calls
+	} else {
+		line, err = read(in, im.mpi, im.ranks, func(c call) { t.calls = append(t.calls, c) }, im.notes.other)
+	}
 	if err != nil {
 		return &Error{file, line, err}
 	}

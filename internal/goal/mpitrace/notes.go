@@ -16,6 +16,14 @@ type notes struct {
 	left     int
 	assumed  int
 	cut      int
+
+	// Of dumpi.
+	anyone    int
+	cancelled int
+	reordered int
+	uneven    int
+	ignored   int
+	threads   int
 }
 
 // maxOthers bounds the names that are listed: a file can have any number.
@@ -41,6 +49,12 @@ func (n *notes) lines() (list []string) {
 		{n.left, "requests are never waited for: MPI_Test and the like are computations"},
 		{n.cut, "files end without MPI_Finalize"},
 		{n.assumed, "handles of communicators that no call made are taken for MPI_COMM_WORLD: they have its ranks"},
+		{n.anyone, "receives from -1 have no status: they are from any rank, though -1 is MPI_PROC_NULL of MPICH, too"},
+		{n.cancelled, "receives are left out, since they were cancelled"},
+		{n.reordered, "calls of MPI_Cart_create and MPI_Graph_create could give ranks another order: they keep it"},
+		{n.uneven, "calls of MPI_Reduce_scatter have different counts: each member gets as much of their sum"},
+		{n.ignored, "calls are not in the trace, as its end says: within others, or while it was switched off"},
+		{n.threads, "threads call beside the first: what they call is in the order of the file"},
 	} {
 		if c.n > 0 {
 			list = append(list, fmt.Sprintf("%d %s", c.n, c.text))

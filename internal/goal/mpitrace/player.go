@@ -49,7 +49,7 @@ func (p *player) play() error {
 	}
 	switch p.im.notes.left += len(p.pending); {
 	case !p.began:
-		return &Error{p.t.file, 1, errors.New("expected a call of MPI_Init: this is no trace of liballprof")}
+		return &Error{p.t.file, 1, fmt.Errorf("expected a call of MPI_Init: this is no trace of %s", p.im.format)}
 	case !p.ended:
 		p.im.notes.cut++
 	}
@@ -67,11 +67,20 @@ func (p *player) call(c *call) error {
 		return nil
 	case !p.began:
 		return errors.New("expected MPI_Init before all other calls")
-	case c.verb == create, c.verb == sendInit, c.verb == recvInit:
-		if c.verb != create {
-			p.persistent[c.request] = c
+	}
+	switch c.verb { // calls whose time is a computation
+	case create, inquire, group:
+		return nil
+	case sendInit, recvInit:
+		p.persistent[c.request] = c
+		return nil
+	case forget:
+		for _, request := range array(p, c, p.pending) {
+			p.im.notes.left++
+			delete(p.pending, request)
 		}
-		return nil // its time is a computation
+		return nil
+	default:
 	}
 	p.compute(c)
 	p.ended = c.verb == end
@@ -150,6 +159,9 @@ func (p *player) follow(c *call, list []int, starts bool) {
 		return
 	}
 	if !c.blocks {
+		if p.im.format == Dumpi { // libraries may give a handle to several small sends
+			list = append(p.pending[c.request], list...)
+		}
 		p.pending[c.request] = list
 		if !starts {
 			return
@@ -189,6 +201,14 @@ func (p *player) wait(c *call) error {
 
 // array returns the requests of a call's array that are among some.
 func array[T any](p *player, c *call, some map[uint64]T) (list []uint64) {
+	if c.requests != nil {
+		for _, request := range c.requests {
+			if _, is := some[request]; is {
+				list = append(list, request)
+			}
+		}
+		return list
+	}
 	size := uint64(8)
 	if p.small {
 		size = 4
