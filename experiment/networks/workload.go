@@ -66,7 +66,7 @@ func load(p *experiment.Point) *workload {
 			})
 		}
 		if w.err == nil && len(w.schedule.Collectives()) == 0 {
-			w.err = fmt.Errorf("%s: names no collectives: lines with //coll do, and goal import chakra writes them", name)
+			w.err = fmt.Errorf("%s: names no collectives: lines with //coll do, and goal import writes them", name)
 		}
 		workloads.of[at] = w
 	}
