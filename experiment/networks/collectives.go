@@ -108,7 +108,7 @@ On another profile switches need units, for example --set 'fabric.units={at: all
 	}},
 	Undivided: "a workload has many operations of many kinds: the table collectives divides its time, and --trace shows them",
 	Caveats:   func(results []*experiment.Result) []string { return append(each(results), left(results)...) },
-	Notes:     []string{"Every element of every allreduce was compared with the sum of its members' but for as-recorded, whose messages were compared byte by byte."},
+	Notes:     []string{"Every element of every allreduce was compared with the sum over its members; with as-recorded, every byte of every message."},
 }
 
 // scheduled returns what a point runs, with its configuration.
@@ -144,16 +144,16 @@ func offers(p *experiment.Point) (bool, error) {
 		return false, &experiment.NoPoint{Why: fmt.Errorf("profile %s: %w", p.Profile.Origin.Name, err)}
 	}
 	s, cfg, err := scheduled(p)
-	if err == nil {
-		err = nodes.CheckCalls(s, &cfg)
+	if err != nil {
+		return false, fmt.Errorf("--workload: %w", err)
 	}
-	if err == nil {
+	if err = errors.Join(nodes.CheckCalls(s, &cfg), nodes.CheckCores(s, &cfg)); err == nil {
 		if err = nodes.Check(s, cfg.MPI); !errors.As(err, &nodes.InputError{}) {
 			err = nil // what waits for ever is an error of the run
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("--workload: %w", err)
+		return false, fmt.Errorf("--workload: %s: %w", p.Text("workload"), err)
 	}
 	return true, nil
 }
