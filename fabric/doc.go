@@ -3,8 +3,9 @@
 // by which nodes send and receive.
 //
 // A [Topology] is data: switches, links and a routing function. Fat trees,
-// tori, crossbars, the boards of ExaNeSt and networks from a list of switches
-// and cables ([Plan]) are built in; [NewNetwork] takes a topology of your own.
+// leaf-spine networks, dragonflies, tori, crossbars, the boards of ExaNeSt and
+// networks from a list of switches and cables ([Plan]) are built in; [NewNetwork]
+// takes a topology of your own.
 // A [Port] is a node's connection to the fabric: it reports when the node may
 // send, and takes back the buffer room of received packets. [Tap] observes any
 // fabric, [Faulty] loses, damages, duplicates and delays packets.
@@ -41,6 +42,13 @@
 // packets of a pair stay in order, and destinations below one edge switch spread
 // over all ways up. Spec.Paths has other choices, also in a leaf-spine network: by
 // flow, by packet, by load. A crossbar is a tree of one switch.
+//
+// # Congestion
+//
+// Ports of switches drop, trim or mark packets (ports.go), pause those who send
+// (pause.go; deadlock.go names links that wait for each other in a circle), and
+// compute the rates that they allow flows (rates.go). Credits for bounded buffers
+// are older, and on other networks (credit.go).
 //
 // # Units
 //
