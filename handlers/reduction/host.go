@@ -145,7 +145,8 @@ func (g *Group) check(l *Loaded) error {
 	room := min(int64(p.NIC.PacketBuffer)/int64((1+o.Beside)*most*(g.block+int(p.Fabric.Header))),
 		(p.HPU.MaxHPUMemory-l.plan.State.Size-ChildBytes*int64(most))/(2*int64(s.SlotBytes())))
 	if room < 1 {
-		return fmt.Errorf("reduction: no room for a block of %d B of each of %d children in nic.packet_buffer or hpu.max_hpu_memory", g.block, most)
+		return fmt.Errorf("reduction: no room for a block of %d B of each of %d children, with %d groups beside: nic.packet_buffer has %d B, hpu.max_hpu_memory %d B",
+			g.block, most, o.Beside, p.NIC.PacketBuffer, p.HPU.MaxHPUMemory)
 	}
 	if o.Window == 0 {
 		o.Window = int(min(room, DefaultWindow))

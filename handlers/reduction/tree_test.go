@@ -145,12 +145,12 @@ func TestOptions(t *testing.T) {
 	tree, err := NICs(members, 3)
 	require.NoError(t, err)
 	for want, o := range map[string]Options{
-		"reduction: 0 members and 4 aggregators, expected at least one of each":                                                           {Tree: tree},
-		"reduction: group 125, expected one below 125":                                                                                    {Members: members, Tree: tree, Number: Groups},
-		"reduction: a window of -1 blocks, expected 1 to 1024":                                                                            {Members: members, Tree: tree, Window: -1},
-		"reduction: a window of 3 blocks of 4 children, expected at most 2: nic.packet_buffer or hpu.max_hpu_memory has no room for more": {Members: members, Tree: tree, Window: 3},
-		"reduction: an aggregator with 1025 children, expected at most 1024":                                                              {Members: members, Tree: Tree{{Children: make([]Ref, 1025)}}},
-		"reduction: no room for a block of 4096 B of each of 100 children in nic.packet_buffer or hpu.max_hpu_memory":                     {Members: members, Tree: Tree{{Children: make([]Ref, 100)}}},
+		"reduction: 0 members and 4 aggregators, expected at least one of each":                                                                                {Tree: tree},
+		"reduction: group 125, expected one below 125":                                                                                                         {Members: members, Tree: tree, Number: Groups},
+		"reduction: a window of -1 blocks, expected 1 to 1024":                                                                                                 {Members: members, Tree: tree, Window: -1},
+		"reduction: a window of 3 blocks of 4 children, expected at most 2: nic.packet_buffer or hpu.max_hpu_memory has no room for more":                      {Members: members, Tree: tree, Window: 3},
+		"reduction: an aggregator with 1025 children, expected at most 1024":                                                                                   {Members: members, Tree: Tree{{Children: make([]Ref, 1025)}}},
+		"reduction: no room for a block of 4096 B of each of 100 children, with 0 groups beside: nic.packet_buffer has 4194304 B, hpu.max_hpu_memory 102400 B": {Members: members, Tree: Tree{{Children: make([]Ref, 100)}}},
 	} {
 		_, err := library.Group(o)
 		require.EqualError(t, err, want)
