@@ -47,7 +47,7 @@ var collectives = &experiment.Experiment{
   switch       the same module in units of switches (fabric.units)
   as-recorded  the messages of the workload, which add in no time
 Other collectives remain messages. A workload is the file of a GOAL schedule with named collectives (//coll), the first file of a Chakra trace
-(trace.0.et), or step: a training step of 16 ranks in a grid. In each of 4 layers they add 256 KiB in rows, forward and backward, and 1 MiB of gradients in
+(trace.0.et), or step: a training step of 16 ranks in a grid. In each of 4 layers they add 64 KiB in rows, forward and backward, and 256 KiB of gradients in
 columns, while the layers before it compute.
 
 The table collectives has the time of each in the run, and what one of them takes when nothing else runs: its bytes on links, the processors

@@ -67,7 +67,8 @@ func TestOneCollective(t *testing.T) {
 }
 
 // The training step is at least as long as its computing, allreduces of groups are
-// apart, and what is alone is not slower than beside others.
+// apart, and what is alone is not slower than beside others (5%: there members begin
+// as they come).
 func TestTrainingStep(t *testing.T) {
 	computing := sim.Time(layers*(forwardNS+backwardNS)) * sim.Nanosecond
 	for on := range modes {
@@ -78,7 +79,7 @@ func TestTrainingStep(t *testing.T) {
 		require.Len(t, rows, 2)
 		for i, want := range [][]any{{"forward0_0", "allreduce", int64(activations), gridColumns, 2 * layers * gridRows}, {"gradients3_0", "allreduce", int64(gradients), gridRows, layers * gridColumns}} {
 			require.Equal(t, want, rows[i][:5])
-			require.LessOrEqual(t, rows[i][6].(sim.Time), rows[i][5].(sim.Time)+sim.Nanosecond, "%s: %v", on, rows[i])
+			require.LessOrEqual(t, rows[i][6].(sim.Time), rows[i][5].(sim.Time)*21/20, "%s: %v", on, rows[i])
 		}
 	}
 }

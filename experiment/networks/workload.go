@@ -135,8 +135,8 @@ const (
 	layers                = 4
 	forwardNS             = 20_000 // computing, of a layer
 	backwardNS            = 2 * forwardNS
-	activations           = 256 << 10 // bytes, added in a row
-	gradients             = 1 << 20   // bytes, added in a column
+	activations           = 64 << 10  // bytes, added in a row
+	gradients             = 256 << 10 // bytes, added in a column
 )
 
 // trainingStep makes the schedule. Each layer adds activations in the rows, forward
