@@ -30,8 +30,9 @@ func (n *NIC) check() {
 	for i := range s.pools {
 		p := &s.pools[i]
 		waiting += p.tasks.len()
-		for i := range p.cores {
-			p.cores[i].check(wrong)
+		first := int(uint64(n.env.now()) % uint64(len(p.cores)))
+		for k := range min(len(p.cores), checkedCores) {
+			p.cores[(first+k)%len(p.cores)].check(wrong)
 		}
 	}
 	if s.homes != nil {
@@ -46,6 +47,10 @@ func (n *NIC) check() {
 		}
 	}
 }
+
+// checkedCores bounds how many cores of a pool are checked at a time: a pipeline may
+// have thousands.
+const checkedCores = 64
 
 func (c *core) check(wrong func(format string, args ...any)) {
 	active := 0
