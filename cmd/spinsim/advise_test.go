@@ -50,7 +50,7 @@ func TestAdviceIsWhatHPUsMeasures(t *testing.T) {
 func TestAdviceOnEveryLibrary(t *testing.T) {
 	devices := []string{"spin-int", "exanest-qfdb", "ib-npf"}
 	for i, library := range handlers.Names() {
-		device := devices[(i+1)%len(devices)]
+		device := devices[i%len(devices)] // raid5 takes 8 s on exanest-qfdb
 		t.Run(library+" "+device, func(t *testing.T) {
 			text := strings.Split(string(output(t, "advise", library, "--profile", device)), "\n")
 			require.Contains(t, text[0], device+": handlers of "+library)
