@@ -74,8 +74,8 @@ func checkDragonfly(s *Spec) (errs []error) {
 //
 // The global links of a group are numbered over its routers. Link k leads to the
 // group k+1 further on, round and round if there are fewer groups than links: then
-// two groups have several links, of which the destination chooses one. What is left
-// of a round has no link.
+// two groups have several links, and the destination chooses one. Links behind the
+// last whole round lead nowhere.
 //
 // The shortest way has at most one link of the own group, one between groups and
 // one of the other group. With ByFlow or ByPacket packets go over a group by chance

@@ -328,7 +328,8 @@ func TestBoundsOfPauses(t *testing.T) {
 // Ultra Ethernet's simulator, spcl/HTSIM 8a33f33, with its network for RoCE and
 // the route strategy ecmp_host:
 //
-//	htsim_roce -nodes 8 -tiers 2 -tm victim.cm -linkspeed 200000 -mtu 4096 -hop_latency 1 -q 10000 -paths 16 -seed N
+//	htsim_roce -nodes 8 -tiers 2 -tm victim.cm -linkspeed 200000 -mtu 4096 \
+//	    -hop_latency 1 -q 10000 -paths 16 -seed N
 //
 // victim.cm is 1->0, 2->0 and 4->0 of 8,192,000 B, and 5->3, the victim, of
 // 4,096,000. Which of them share a spine depends on the seed. In microseconds:

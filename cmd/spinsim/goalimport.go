@@ -35,7 +35,7 @@ func goalChakraCommand() *cobra.Command {
 		Use:   "chakra FILE...",
 		Short: "Make the schedule of a Chakra execution trace",
 		Long: `Chakra makes a schedule of a Chakra execution trace (ET 0.0.4 or 1.0). Each NPU has a file: trace.0.et, trace.1.et, and so on. Collectives become
-the messages that ASTRA-sim would send. What the schedule leaves out is told on the standard error.
+the messages that ASTRA-sim would send. The standard error lists what the schedule leaves out.
 
 If nodes of an NPU may overlap, its rank has processor 0 for sends, 1 for computations, 2 for operations of the CPU, 3 for receives, and further ones
 for the delays of collectives. A SEND is done when it leaves; ASTRA-sim keeps the NPU's communication until it arrives. For the times of
@@ -91,7 +91,7 @@ func goalLiballprofCommand() *cobra.Command {
 		Long: `Liballprof makes a schedule of a trace of MPI calls by spcl's liballprof, the text that Schedgen of LogGOPSim reads. Each rank has a file:
 trace-0.txt, trace-1.txt, and so on. The time between calls is a computation. Collectives have the names cC_N, the Nth of communicator C: goal run --coll
 chooses their algorithms; without it they are ` + defaultAlgorithms() + `; others send each block directly.
-What the schedule leaves out is told on the standard error.`,
+The standard error lists what the schedule leaves out.`,
 	}
 	importing(c, &out, func(c *cobra.Command, m *making, names []string) (*goal.Schedule, []string, error) {
 		mpi, known := mpitrace.Libraries()[library]
@@ -110,9 +110,9 @@ func goalDumpiCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dumpi FILE...",
 		Short: "Make the schedule of a trace of MPI calls by dumpi",
-		Long: `Dumpi makes a schedule of a trace of MPI calls by SST's dumpi, of the text that dumpi2ascii -a makes. Each rank has a file: trace-0000.txt,
-trace-0001.txt, and so on. The time between calls is a computation. A receive has the bytes of its status, or else of its buffer. Collectives are those of
-goal import liballprof. What the schedule leaves out is told on the standard error.`,
+		Long: `Dumpi makes a schedule of the MPI calls that SST's dumpi has traced, from the text of dumpi2ascii -a. Each rank has a file: trace-0000.txt,
+trace-0001.txt, and so on. The time between calls is a computation. A receive has the bytes of its status, or else of its buffer. Collectives
+become messages as with goal import liballprof. The standard error lists what the schedule leaves out.`,
 	}
 	importing(c, &out, func(c *cobra.Command, m *making, names []string) (*goal.Schedule, []string, error) {
 		return importCalls(c, m, names, mpitrace.NewDumpi)

@@ -32,9 +32,10 @@
 //
 //   - Communicators, groups, datatypes and requests have handles, which calls make:
 //     nothing is guessed. What MPI_Comm_rank and MPI_Comm_size answered must agree.
-//   - A size is of the table of basic types, of the call that made the datatype, of
-//     MPI_Type_size, or of the end of the file; else the trace is refused.
+//   - The size of a datatype comes from a table if it is basic, else from the call
+//     that made it, from MPI_Type_size or from the end of the file. A trace without
+//     it is refused.
 //   - A wait is for the requests that were done, and a test that found them done is
-//     a wait. A receive is of the bytes of its status, and is left out if cancelled.
+//     a wait. A receive has the bytes of its status. A cancelled one is left out.
 //   - Calls of several threads are in the order of the file.
 package mpitrace

@@ -369,7 +369,7 @@ func TestDumpiErrors(t *testing.T) {
 		"line 7: MPI_Bcast: root 1 of 1 members":                                               call("MPI_Bcast", "int count=1", "MPI_Datatype datatype=9 (MPI_INT)", "int root=1", world),
 		"line 7: MPI_Allgatherv: 2 counts, expected one for each of 1 members":                 call("MPI_Allgatherv", "int recvcounts[2]=[1, 2]", "MPI_Datatype recvtype=9 (MPI_INT)", world),
 		"line 7: MPI_Comm_size says 4, and the trace has 1 files":                              call("MPI_Comm_size", world, "int size=4"),
-		"line 7: MPI_Comm_rank says 3, and the file is that of rank 0":                         call("MPI_Comm_rank", world, "int rank=3"),
+		"line 7: MPI_Comm_rank says 3, and the file belongs to rank 0":                         call("MPI_Comm_rank", world, "int rank=3"),
 		"line 7: group 9 is made by no call before":                                            call("MPI_Comm_create", "MPI_Comm oldcomm=2", "MPI_Group group=9", "MPI_Comm newcomm=4"),
 		"line 7: MPI_Cart_create of 4 ranks, and the communicator has 1":                       call("MPI_Cart_create", "MPI_Comm oldcomm=2", "int dims[2]=[2, 2]", "int reorder=0", "MPI_Comm newcomm=4"),
 		"line 7: MPI_Cart_sub of 1 dimensions, and the communicator has 0":                     call("MPI_Cart_sub", "MPI_Comm oldcomm=2", "int remain_dims[1]=[1]", "MPI_Comm newcomm=4"),

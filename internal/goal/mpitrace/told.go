@@ -278,7 +278,7 @@ func (p *part) inquired(c *comm, r int) error {
 	case p.told.answer == expected:
 		return nil
 	case c.id == 0 && p.name == "MPI_Comm_rank":
-		return fmt.Errorf("MPI_Comm_rank says %d, and the file is that of rank %d", p.told.answer, r)
+		return fmt.Errorf("MPI_Comm_rank says %d, and the file belongs to rank %d", p.told.answer, r)
 	case c.id == 0:
 		return fmt.Errorf("MPI_Comm_size says %d, and the trace has %d files", p.told.answer, expected)
 	default:
