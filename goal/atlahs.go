@@ -120,7 +120,7 @@ func (m atlahs) recv(id uint32, t int64) {
 	from := m.s.rank(msg)
 	m.waiting--
 	m.open--
-	m.countSizes(id, msg)
+	m.matched(id, msg)
 	// The simulator of ATLAHS stops if the message is later than its receive.
 	t = max(t, m.at[msg])
 	nic, end := m.received(msg, id, id, max(m.clocks(rank)[m.sendNIC(u)], t), t)
@@ -161,7 +161,7 @@ func (m atlahs) message(id uint32, t int64) {
 		return
 	}
 	m.open--
-	m.countSizes(to, id)
+	m.matched(to, id)
 	nic, end := m.received(id, to, id, t, t)
 	rank, over := m.s.rank(id), m.large(id)
 	if over {

@@ -121,7 +121,7 @@ func (m *Simulator) recv(id uint32, t int64) {
 	from := m.s.rank(msg)
 	m.waiting--
 	m.open--
-	m.countSizes(id, msg)
+	m.matched(id, msg)
 	over := false // the sender's operation
 	if large := m.s.size(msg) > m.p.Eager; m.s.size(id) > m.p.Eager {
 		// The clocks belong to the sender, the indices to the receive
@@ -166,7 +166,7 @@ func (m *Simulator) message(id uint32, t int64) {
 		return
 	}
 	m.open--
-	m.countSizes(to, id)
+	m.matched(to, id)
 	if size <= p.Eager {
 		m.releaseDone(to)
 		m.schedule()
@@ -188,7 +188,12 @@ func (m *Simulator) message(id uint32, t int64) {
 	}
 }
 
-func (m *Simulator) countSizes(recv, send uint32) {
+// matched notes which message a receive takes.
+func (m *Simulator) matched(recv, send uint32) {
+	if m.pairs != nil {
+		from, to := m.s.rank(send), m.s.rank(recv)
+		m.pairs(int(from), int(send-m.s.ranks[from].first), int(to), int(recv-m.s.ranks[to].first))
+	}
 	if m.s.size(recv) != m.s.size(send) {
 		m.result.Mismatched++
 	}

@@ -29,6 +29,7 @@ type Simulator struct {
 	p     Params
 	noise *Noise
 	watch watcher
+	pairs func(from, send, to, recv int)
 	queue queue
 	stamp uint32 // number of the next event
 	ranks []rankState
@@ -99,7 +100,7 @@ func (m *Simulator) Run(p Params, options ...Option) (Result, error) {
 	if err := m.s.Check(p); err != nil {
 		return Result{}, err
 	}
-	m.p, m.noise, m.watch = p, nil, nil
+	m.p, m.noise, m.watch, m.pairs = p, nil, nil, nil
 	m.limits, m.ctx = sim.Limits{}, context.Background()
 	for _, o := range options {
 		o(m)

@@ -64,6 +64,12 @@ func WithTrace(f func(Span)) Option {
 	return func(m *Simulator) { m.watch = &tracer{m: m, f: f} }
 }
 
+// WithMatches calls f whenever a receive takes a message: operation send of rank
+// from, operation recv of rank to. It does not change the result.
+func WithMatches(f func(from, send, to, recv int)) Option {
+	return func(m *Simulator) { m.pairs = f }
+}
+
 type tracer struct {
 	m *Simulator
 	f func(Span)
