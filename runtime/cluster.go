@@ -27,6 +27,13 @@ type Config struct {
 	// Nodes is the number of nodes, at least 1. Units of switches
 	// (fabric.Spec.Units) come on top, and follow them.
 	Nodes int
+	// NICs is how many NICs a host has; 0 and 1: each node is a host. With more, each
+	// NIC is a node, and so many in a row, from node 0, are one host: they share
+	// cores, last level cache, memory controller, operating system and storage. Each
+	// has its own port of the network, bus to memory and SMMU, and its own processes,
+	// whose memory no other reaches. Nodes is a multiple of it. A run with several
+	// takes one core.
+	NICs int
 	// Fabric makes the network of nodes 0 to nodes-1. The network posts its events
 	// to eng. nil: fabric.New. Build your own topology with fabric.NewNetwork;
 	// fabric.Tap and fabric.NewFaulty wrap any fabric.
@@ -158,6 +165,9 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	if cfg.Nodes < 1 {
 		return nil, fmt.Errorf("runtime: %d nodes, expected at least 1", cfg.Nodes)
 	}
+	if cfg.NICs = max(cfg.NICs, 1); cfg.Nodes%cfg.NICs != 0 {
+		return nil, fmt.Errorf("runtime: %d nodes, expected a multiple of %d, the NICs of a host", cfg.Nodes, cfg.NICs)
+	}
 	eng := sim.New(cfg.Seed)
 	eng.SetTracer(cfg.Tracer)
 	eng.SetLimits(cfg.Limits)
@@ -206,7 +216,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 
 // Domains returns into how many domains a run is divided.
 func (cfg *Config) Domains() int {
-	if cfg.Cores < 2 || cfg.Nodes < 2 || cfg.Fabric != nil || cfg.Tracer != nil || cfg.Log != nil || cfg.Explain != nil || cfg.Watch != nil ||
+	if cfg.Cores < 2 || cfg.Nodes < 2 || cfg.NICs > 1 || cfg.Fabric != nil || cfg.Tracer != nil || cfg.Log != nil || cfg.Explain != nil || cfg.Watch != nil ||
 		cfg.InjectDMA != nil || cfg.Translator != nil || cfg.Capture != nil || cfg.Limits.Events > 0 {
 		return 1
 	}
@@ -238,9 +248,15 @@ func (c *Cluster) build(cfg *Config) error {
 		n := &c.nodes[i]
 		n.cluster, n.rank, n.domain = c, int32(i), of[fabric.EngineOf(c.fabric, i, c.engine)]
 		n.id = c.engine.Add(fmt.Sprintf("Node[%d]", i), &n.nic)
+		n.host = n
+		if i < cfg.Nodes {
+			n.host = &c.nodes[i-i%cfg.NICs]
+		}
 		n.memory.Rate = p.Host.CoresRate()
-		n.bus.Init(n.domain.engine, n.id, &p.DMA, &n.memory)
-		n.bus.Cache = host.NewCache(&p.Host)
+		n.bus.Init(n.domain.engine, n.id, &p.DMA, &n.host.memory)
+		if n.bus.Cache = n.host.bus.Cache; n.host == n {
+			n.bus.Cache = host.NewCache(&p.Host)
+		}
 		n.boot(cfg)
 		n.nic.Init(&nic.Config{
 			Engine: n.domain.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &n.domain.core,
@@ -404,8 +420,8 @@ func (c *Cluster) Used() used.Set {
 			all.AddIf(k.Walks > 0, used.Walk)
 			all.AddIf(k.Faults+k.PermissionFaults > 0, used.SMMUFault)
 		}
-		if n.kernel != nil {
-			k := n.kernel.Stats()
+		if k := n.Kernel(); k != nil {
+			k := k.Stats()
 			all.AddIf(len(n.procs) > 0, used.OS)
 			all.AddIf(k.Scanned > 0, used.Reclaim)
 			all.AddIf(k.SwappedOut+k.SwappedIn+k.SwapFull+k.Early > 0, used.Swap)

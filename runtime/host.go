@@ -21,14 +21,14 @@ func (p *Proc) Owe(d sim.Time) { p.thread.Owe(d, "compute") }
 // Stream occupies a thread of the node while it reads and writes bytes
 // sequentially (host.Thread.Stream). The thread need not be a process's.
 func (n *Node) Stream(t *host.Thread, bytes int64, what string) {
-	t.Stream(bytes, &n.memory, &n.cluster.profile.Host, what)
+	t.Stream(bytes, &n.host.memory, &n.cluster.profile.Host, what)
 	n.moved += bytes
 }
 
 // move is Stream for a loop whose addresses are known.
 func (n *Node) move(t *host.Thread, s host.Stream, what string) {
-	n.cpu.Use(used.Known)
-	t.Move(s, &n.memory, &n.cluster.profile.Host, what)
+	n.host.cpu.Use(used.Known)
+	t.Move(s, &n.host.memory, &n.cluster.profile.Host, what)
 	n.moved += s.Bytes()
 }
 

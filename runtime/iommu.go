@@ -21,7 +21,7 @@ func (n *Node) translate(cfg *Config) {
 	case spec.On():
 		n.iommu = host.NewIOMMU(&host.IOMMUConfig{
 			Engine: n.domain.engine, Rank: int(n.rank), Spec: spec, Bus: &n.bus,
-			Memory: &n.memory, Latency: c.profile.Host.MemoryLatency, Watcher: newSMMUTrace(n),
+			Memory: &n.host.memory, Latency: c.profile.Host.MemoryLatency, Watcher: newSMMUTrace(n),
 		})
 	}
 }

@@ -84,7 +84,7 @@ func (k *KernelHandlers) Header(f hpu.Func, message []byte) (sim.Time, error) {
 		return 0, fmt.Errorf("runtime: a message of %d bytes to a kernel's handler, expected at most %d", len(message), hpu.ShortPacket)
 	}
 	prof := k.node.cluster.profile
-	k.node.cpu.Use(used.KernelHandler)
+	k.node.host.cpu.Use(used.KernelHandler)
 	c, mem := k.context, k.program.Present()
 	packet := c.PacketAddr(len(message))
 	copy(mem[packet:packet+hpu.ShortPacket], message)

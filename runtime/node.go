@@ -17,22 +17,28 @@ type Node struct {
 	domain  *domain
 	rank    int32
 	id      sim.ID
+	host    *Node // whose cores, memory controller and system it has; mostly itself
 	cpu     host.CPU
-	memory  host.Server  // the memory controller
-	iommu   *host.IOMMU  // between bus and memory; nil: there is none
-	kernel  *host.Kernel // nil: there is no operating system
+	memory  host.Server // the memory controller
+	iommu   *host.IOMMU // between bus and memory; nil: there is none
+	system  *system     // nil: neither an operating system nor storage
 	driver  *host.SMMUDriver
-	storage *host.Storage
 	ids     *portals.Node // process identifiers
 	procs   []*Proc
 	moved   int64 // bytes that the cores streamed; the next node begins on a cache line
 }
 
+// system is what few profiles have.
+type system struct {
+	kernel  *host.Kernel // nil: there is no operating system
+	storage *host.Storage
+}
+
 // Bus is the NIC's path to the memory of the node's processes.
 func (n *Node) Bus() *host.Bus { return &n.bus }
 
-// CPU returns the node's cores.
-func (n *Node) CPU() *host.CPU { return &n.cpu }
+// CPU returns the node's cores. All nodes of a host (Config.NICs) have the same.
+func (n *Node) CPU() *host.CPU { return &n.host.cpu }
 
 // Stats counts the work of a node since the start of the run; Cluster.Stats
 // adds up all nodes. PacketsDropped and MessagesLost include packets that the
@@ -55,13 +61,17 @@ type Stats struct {
 
 // Stats returns the node's counts.
 func (n *Node) Stats() Stats {
-	s := Stats{Stats: n.nic.Stats(), CPUBusy: n.cpu.Busy(), HostMemoryBytes: n.moved + n.bus.Bytes()}
+	s := Stats{Stats: n.nic.Stats(), HostMemoryBytes: n.moved + n.bus.Bytes()}
+	first := n.host == n // of its host, whose cores and kernel count once
+	if first {
+		s.CPUBusy = n.cpu.Busy()
+	}
 	if n.iommu != nil {
 		c := n.iommu.SMMU().Counters()
 		s.NICFaults = int64(c.Faults + c.PermissionFaults)
 	}
-	if n.kernel != nil {
-		k := n.kernel.Stats()
+	if k := n.Kernel(); k != nil && first {
+		k := k.Stats()
 		s.PageFaults, s.MajorFaults = k.Minor+k.Major, k.Major
 		s.Interrupted = n.cpu.BusyAt(host.Interrupt) + n.cpu.BusyAt(host.Softirq)
 	}

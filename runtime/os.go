@@ -12,29 +12,36 @@ import (
 // noCosts are the costs of cores without an operating system.
 var noCosts host.CPUSpec
 
-// boot makes the node's cores, its operating system if the profile has one, and
-// the translator between the bus and memory.
+// boot makes the host's cores and, if the profile has them, its operating system
+// and storage, and the translator between the node's bus and memory.
 func (n *Node) boot(cfg *Config) {
-	p := n.cluster.profile
-	cores := &noCosts
-	if p.OS.On() {
-		cores = &p.OS.CPUSpec
+	p, first := n.cluster.profile, n.host == n
+	if first {
+		cores := &noCosts
+		if p.OS.On() {
+			cores = &p.OS.CPUSpec
+		}
+		n.cpu.Init(n.domain.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
 	}
-	n.cpu.Init(n.domain.engine, n.id, p.Host.Cores, cores, nic.TraceGroup, int(n.rank))
 	n.translate(cfg)
-	storage := func() string { return fmt.Sprintf("storage of rank %d", n.rank) }
-	switch {
-	case !p.OS.On() && p.Storage.On():
-		n.storage = host.NewStorage(n.domain.engine, storage(), &n.cpu, 0, &p.Storage)
-	case p.OS.On():
-		n.kernel = host.NewKernel(n.domain.engine, &n.cpu, &p.OS)
-		if p.Storage.On() {
-			n.storage = n.kernel.Attach(storage(), &p.Storage)
-		}
-		if n.iommu != nil {
-			n.driver = host.NewSMMUDriver(n.kernel, n.iommu)
-		}
+	if first && (p.OS.On() || p.Storage.On()) {
+		n.system = n.newSystem()
 	}
+	if k := n.Kernel(); k != nil && n.iommu != nil {
+		n.driver = host.NewSMMUDriver(k, n.iommu)
+	}
+}
+
+func (n *Node) newSystem() *system {
+	p, storage := n.cluster.profile, fmt.Sprintf("storage of rank %d", n.rank)
+	if !p.OS.On() {
+		return &system{storage: host.NewStorage(n.domain.engine, storage, &n.cpu, 0, &p.Storage)}
+	}
+	s := &system{kernel: host.NewKernel(n.domain.engine, &n.cpu, &p.OS)}
+	if p.Storage.On() {
+		s.storage = s.kernel.Attach(storage, &p.Storage)
+	}
+	return s
 }
 
 // newMemory makes the memory of a new process and lets the NIC access it.
@@ -43,8 +50,8 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 	switch {
 	case n.cluster.pages != nil:
 		space = host.NewAddressSpace(n.cluster.pages(int(n.rank)))
-	case n.kernel != nil:
-		process = n.kernel.NewProcess(name)
+	case n.Kernel() != nil:
+		process = n.Kernel().NewProcess(name)
 		space = process.Space()
 	default:
 		space = host.NewAddressSpace(nil)
@@ -66,12 +73,22 @@ func (n *Node) newMemory(name string) (space *host.AddressSpace, process *host.P
 
 // Kernel is the node's operating system. nil: the profile has none (os.kind),
 // and all memory is present.
-func (n *Node) Kernel() *host.Kernel { return n.kernel }
+func (n *Node) Kernel() *host.Kernel {
+	if n.host.system == nil {
+		return nil
+	}
+	return n.host.system.kernel
+}
 
 // Storage is the node's storage device; nil: the profile has none
 // (storage.kind). Without an operating system, programs use the device
 // directly.
-func (n *Node) Storage() *host.Storage { return n.storage }
+func (n *Node) Storage() *host.Storage {
+	if n.host.system == nil {
+		return nil
+	}
+	return n.host.system.storage
+}
 
 // Driver is the operating system's SMMU driver; nil: there is none.
 func (n *Node) Driver() *host.SMMUDriver { return n.driver }

@@ -79,14 +79,15 @@ func (c *Cluster) spawn(rank int, name string, f func(p *Proc) error) (*sim.Proc
 	if _, err := p.NIInit(portals.OptNIMatching|portals.OptNIPhysical, nil); err != nil {
 		return nil, fmt.Errorf("runtime: process %s of rank %d: %w", name, rank, err)
 	}
-	n.cpu.Use(used.Process)
+	cpu := n.CPU()
+	cpu.Use(used.Process)
 	if len(n.procs) > 0 {
-		n.cpu.Use(used.Cores)
+		cpu.Use(used.Cores)
 	}
-	core := len(n.procs) % n.cpu.Cores()
+	core := len(n.procs) % cpu.Cores()
 	n.procs = append(n.procs, p)
 	who := fmt.Sprintf("rank %d %s", rank, name)
-	started := n.cpu.Spawn(&p.thread, core, who, p.leaves, func(*host.Thread) error { return p.main(f) })
+	started := cpu.Spawn(&p.thread, core, who, p.leaves, func(*host.Thread) error { return p.main(f) })
 	started.Describe(p.waitingFor)
 	p.thread.SetName(name)
 	return started, nil
@@ -110,7 +111,7 @@ func (p *Proc) Node() *Node { return p.node }
 // Reads notes that a fact about the process's node holds, and returns the
 // profile, of which a field counts for the first time with it.
 func (p *Proc) Reads(f used.Fact) *profile.Profile {
-	p.node.cpu.Use(f)
+	p.node.host.cpu.Use(f)
 	return p.node.cluster.profile
 }
 
