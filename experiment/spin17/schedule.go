@@ -105,11 +105,14 @@ func scheduleAxes(name string) []experiment.Axis {
 	}
 }
 
-// scheduleCaveats are about several cpu of a rank, and messages that were refused.
+// scheduleCaveats are about several cpu and nic of a rank, and messages that were refused.
 func scheduleCaveats(s *goal.Schedule) func([]*experiment.Result) []string {
 	return func(results []*experiment.Result) (lines []string) {
 		if s != nil && nodes.Several(s) {
 			lines = append(lines, "Each cpu of a rank is a core. Their calls of the library take turns; what arrives takes a core that does not compute, in the model that of its send.")
+		}
+		if s != nil && nodes.SeveralNICs(s) {
+			lines = append(lines, "Each nic is a NIC of the host, with a port, a bus and memory of its own. A receive waits at the NIC of its message, as in the model, whatever it names. A breakdown follows the first NIC; waits for the others are in other.")
 		}
 		for _, r := range results {
 			if n := r.Values["resent"].(int64); n > 0 {
@@ -209,8 +212,9 @@ func (g *scheduleRun) run(ctx context.Context, p *experiment.Point) (experiment.
 	if err != nil {
 		return nil, err
 	}
+	o := nodes.Placed(s, cfg)
 	for rank, finish := range r.Finish {
-		node, program := cfg.MPI.Program(rank)
+		node, program := o.Program(rank)
 		p.NoteOperation(node, program, 0, finish)
 	}
 	times := slices.Sorted(slices.Values(r.Finish))

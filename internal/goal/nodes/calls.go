@@ -123,29 +123,29 @@ func (p *player) dueCall() *call {
 }
 
 // call begins a call.
-func (p *player) call(r *mpi.Rank, c *call) error {
-	p.due[c.group] = p.due[c.group][1:]
-	p.begun++
-	p.part(c.op, r.Now())
-	for _, v := range []*runtime.View{&p.places[c.op], &c.result} {
-		memory, err := p.pool.get(c.bytes)
+func (g *program) call(c *call) error {
+	g.due[c.group] = g.due[c.group][1:]
+	g.begun++
+	g.part(c.op, g.now())
+	for _, v := range []*runtime.View{&g.places[c.op], &c.result} {
+		memory, err := g.pool.get(c.bytes)
 		if err != nil {
 			return err
 		}
 		*v = memory
 	}
-	data := p.places[c.op].Slice(0, c.bytes)
+	data := g.places[c.op].Slice(0, c.bytes)
 	data.Fill(func(at int, b []byte) {
 		for i := 0; i < len(b); i += elementBytes {
-			binary.LittleEndian.PutUint32(b[i:], uint32(p.rank+1)*element(at+i))
+			binary.LittleEndian.PutUint32(b[i:], uint32(g.rank+1)*element(at+i))
 		}
 	})
-	q, err := mpi.GroupOf(r, c.group).Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
+	q, err := mpi.GroupOf(g.r, c.group).Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
 	if err != nil {
 		return err
 	}
 	q.User = c.op
-	p.starts(c.op)
+	g.starts(g, c.op)
 	return nil
 }
 
@@ -153,8 +153,8 @@ func (p *player) call(r *mpi.Rank, c *call) error {
 func element(at int) uint32 { return uint32(at/elementBytes) + 1 }
 
 // answered ends a call, after a look at the result.
-func (p *player) answered(r *mpi.Rank, c *call) error {
-	of, sum := mpi.GroupOf(r, c.group), uint32(0) // of the ranks, each plus 1
+func (g *program) answered(c *call) error {
+	of, sum := mpi.GroupOf(g.r, c.group), uint32(0) // of the ranks, each plus 1
 	for i := range of.Size() {
 		sum += uint32(of.Translate(i) + 1)
 	}
@@ -165,7 +165,7 @@ func (p *player) answered(r *mpi.Rank, c *call) error {
 		}
 	}
 	c.result.Discard()
-	p.pool.put(c.result)
+	g.pool.put(c.result)
 	return nil
 }
 

@@ -30,7 +30,7 @@ func TestCheckFindsEveryByte(t *testing.T) {
 }
 
 func TestOrderIsChecked(t *testing.T) {
-	p := &player{rank: 5, posted: []uint32{2, 0, 1, 3}, sequence: []uint32{4, 7, 1, 0}, from: []uint32{6, 6, 6, 8}, tags: []uint32{1, 1, 1, 1}}
+	p := &player{nics: &interfaces{ranks: 8}, rank: 5, posted: []uint32{2, 0, 1, 3}, sequence: []uint32{4, 7, 1, 0}, from: []uint32{6, 6, 6, 8}, tags: []uint32{1, 1, 1, 1}}
 	require.NoError(t, p.ordered())
 	p.sequence[0] = 9
 	require.EqualError(t, p.ordered(), "rank 5: message 7 from rank 6 with tag 1 came to a later receive than one sent after it")

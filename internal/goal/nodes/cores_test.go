@@ -104,7 +104,7 @@ func TestMessagesPassComputations(t *testing.T) {
 
 // drawn is a random schedule: per rank computations in a random order, and
 // messages in rounds. across: dependencies go from one cpu index to others.
-func drawn(t *rapid.T, cpus int, messages, across bool) (*goal.Schedule, [][]goal.Op, [][][]int) {
+func drawn(t *rapid.T, cpus, nics int, messages, across bool) (*goal.Schedule, [][]goal.Op, [][][]int) {
 	b := goal.NewBuilder()
 	ranks := rapid.IntRange(1, 3).Draw(t, "ranks")
 	all, before := make([][]goal.Op, ranks), make([][][]int, ranks)
@@ -127,6 +127,9 @@ func drawn(t *rapid.T, cpus int, messages, across bool) (*goal.Schedule, [][]goa
 		before[r] = make([][]int, len(ops))
 		for i := range ops {
 			ops[i].CPU = uint8(rapid.IntRange(0, cpus-1).Draw(t, "cpu"))
+			if nics > 1 && ops[i].Kind != goal.Calc {
+				ops[i].NIC = uint8(rapid.IntRange(0, nics-1).Draw(t, "nic"))
+			}
 			b.Add(ops[i])
 			for y := range i {
 				if (across || ops[y].CPU == ops[i].CPU) && rapid.IntRange(0, 3).Draw(t, "requires") == 0 {
@@ -144,7 +147,7 @@ func drawn(t *rapid.T, cpus int, messages, across bool) (*goal.Schedule, [][]goa
 // Computations of independent cpu indices end as in the endpoint model.
 func TestIndependentComputationsAsInTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, _, _ := drawn(t, 4, false, false)
+		s, _, _ := drawn(t, 4, 1, false, false)
 		model, err := goal.NewSimulator(s).Run(goal.DefaultParams())
 		require.NoError(t, err)
 		r := ran(t, s, coresOf(t, 0, 4))
@@ -160,7 +163,8 @@ func TestIndependentComputationsAsInTheModel(t *testing.T) {
 func TestThreadsOnRandomSchedules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		way, cpus := rapid.IntRange(0, len(ways)-1).Draw(t, "way"), rapid.IntRange(1, 4).Draw(t, "cpus")
-		s, all, before := drawn(t, cpus, true, true)
+		nics := rapid.IntRange(1, 3).Draw(t, "nics")
+		s, all, before := drawn(t, cpus, nics, true, true)
 		cfg := coresOf(t, way, 4)
 		r := ran(t, s, cfg)
 		for rank, ops := range all {
@@ -179,7 +183,7 @@ func TestThreadsOnRandomSchedules(t *testing.T) {
 		}
 		cfg.Cores = 2
 		require.Equal(t, r, ran(t, s, cfg))
-		if cpus == 1 {
+		if cpus == 1 && !SeveralNICs(s) {
 			cfg.threads = true
 			with := ran(t, s, cfg)
 			with.Events = r.Events
@@ -191,11 +195,17 @@ func TestThreadsOnRandomSchedules(t *testing.T) {
 // While ranks wait for the last of them in an allreduce of the library, the end
 // of a computation releases a message.
 func TestMessagesPassCalls(t *testing.T) {
+	for _, nic := range []string{"", " nic 1"} { // that of the call is the first
+		messagesPassCalls(t, nic)
+	}
+}
+
+func messagesPassCalls(t *testing.T, nic string) {
 	var b strings.Builder
 	b.WriteString("num_ranks 4\n")
 	for r := range 4 {
 		fmt.Fprintf(&b, "rank %d {\n//coll a allreduce 4096b\na: calc 0 cpu 2\n//coll end\nx: calc 9000 cpu 1\n", r)
-		fmt.Fprintf(&b, "//coll b barrier 0b\ns: send 8b to %d cpu 1\nr: recv 8b from %d cpu 1\ns requires x\n//coll end\n", r^1, r^1)
+		fmt.Fprintf(&b, "//coll b barrier 0b\ns: send 8b to %d cpu 1%s\nr: recv 8b from %d cpu 1\ns requires x\n//coll end\n", r^1, nic, r^1)
 		if r == 3 {
 			b.WriteString("late: calc 100000\na requires late\n")
 		}

@@ -2,7 +2,7 @@
 // become messages of package mpi, with real data that is checked, and
 // computations occupy cores.
 //
-// A rank is one program on one node, sequential if it has one cpu index. It
+// A rank is one program on one node, sequential if it has one cpu and one nic index. It
 // starts an operation as soon as the operations that it requires are done:
 // receives before sends before computations, each kind in the order of release.
 // This is how a program behaves that knows its messages and posts its receives
@@ -19,8 +19,11 @@
 //     does not compute, the same one as long as possible; in the model it takes
 //     the processor of its send. While all cores compute, no message is matched by
 //     the process. Threads wait without context switches.
-//   - A rank has one network interface. A schedule whose rank uses two nic indices
-//     is refused.
+//   - If a rank uses several nic indices, a host has a NIC for each index of the
+//     schedule, with a port, a bus and memory of its own (runtime.Config.NICs). A
+//     message takes the same NIC at both ends, that of its send, and its receive
+//     waits there, whatever nic it names. Each NIC of a rank has a library and a
+//     lock of its own. Otherwise a host has one NIC.
 //   - A send has started when the NIC has it, and is done when its data may
 //     change. A receive has started when it is posted.
 //   - A receive must not be smaller than its message. The endpoint model of

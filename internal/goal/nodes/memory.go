@@ -17,7 +17,7 @@ const threadFootprint = 4 << 10
 // bytes: nodes, ranks, and the messages whose operations depend on no other.
 // Later messages are not predictable, so a run may take more.
 func Memory(s *goal.Schedule, cfg Config) int64 {
-	least := footprint(cfg, s.Ranks(), s.Len()) + threadFootprint*threads(s)
+	least := footprint(cfg, s.Ranks(), len(nics(s)), s.Len()) + threadFootprint*threads(s)
 	total := least
 	if cfg.Empty {
 		return total
@@ -42,9 +42,9 @@ func Memory(s *goal.Schedule, cfg Config) int64 {
 // MostMemory bounds Memory for any schedule with this many ranks and
 // operations, if its messages fit into the buffers.
 func MostMemory(cfg Config, ranks, operations int) int64 {
-	return footprint(cfg, ranks, operations) + int64(ranks)*int64(cfg.MPI.Buffers)*int64(cfg.MPI.BufferBytes)
+	return footprint(cfg, ranks, 1, operations) + int64(ranks)*int64(cfg.MPI.Buffers)*int64(cfg.MPI.BufferBytes)
 }
 
-func footprint(cfg Config, ranks, operations int) int64 {
-	return runtime.Footprint(cfg.Profile, cfg.MPI.Nodes(ranks)) + int64(ranks)*rankFootprint + int64(operations)*goal.OperationFootprint
+func footprint(cfg Config, ranks, nics, operations int) int64 {
+	return int64(nics)*(runtime.Footprint(cfg.Profile, cfg.MPI.Nodes(ranks))+int64(ranks)*rankFootprint) + int64(operations)*goal.OperationFootprint
 }

@@ -12,10 +12,12 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// player is the program of a rank.
+// player carries out the operations of a rank.
 type player struct {
 	rank     int
 	ops      goal.Rank
+	nics     *interfaces
+	programs []program
 	deps     []uint32 // releases that each operation waits for
 	places   []runtime.View
 	state    []state
@@ -25,7 +27,6 @@ type player struct {
 	posted   []uint32 // receives in the order of posting
 	ready    [3]queue // receives, sends, computations
 	left     int      // operations that are not done
-	pool     pool
 	busy     sim.Time // computing
 	finish   sim.Time
 	jitter   float64        // the share by which a computation takes longer at most
@@ -34,9 +35,19 @@ type player struct {
 	callOf   map[int]int    // by the operation
 	groups   []int          // of the calls
 	due      map[int][]int  // of each group, the calls that have not begun
-	cores    *cores         // nil: one
+	cores    *cores         // nil: one core and one NIC
+	entered  int            // programs
 	begun    int            // calls
 	windows  map[int]Window // of its parts in collectives
+}
+
+// program is what a rank does at one of its NICs.
+type program struct {
+	*player
+	nic  int
+	r    *mpi.Rank
+	pool pool
+	lib  *library // nil: the rank has one core and one NIC
 }
 
 type state uint8
@@ -74,12 +85,15 @@ func (q *queue) pop() int {
 	return int(i)
 }
 
-func newPlayer(rank int, ops goal.Rank, cfg *Config) *player {
+func newPlayer(rank int, ops goal.Rank, nics *interfaces, cfg *Config) *player {
 	n := ops.Len()
 	p := &player{
-		pool: pool{empty: cfg.Empty, cold: cfg.Cold},
+		nics: nics, programs: make([]program, len(nics.list)),
 		rank: rank, ops: ops, left: n, deps: make([]uint32, n), places: make([]runtime.View, n), state: make([]state, n),
 		sequence: make([]uint32, n), from: make([]uint32, n), tags: make([]uint32, n),
+	}
+	for i := range p.programs {
+		p.programs[i] = program{player: p, nic: i, pool: pool{empty: cfg.Empty, cold: cfg.Cold}}
 	}
 	for i := range n {
 		p.deps[i] = uint32(ops.Deps(i))
@@ -90,60 +104,62 @@ func newPlayer(rank int, ops goal.Rank, cfg *Config) *player {
 	return p
 }
 
-// play carries out all operations.
-func (p *player) play(r *mpi.Rank) error {
-	p.pool.r = r
-	for i, d := range p.deps {
-		if d == 0 {
-			p.release(uint32(i))
-		}
-	}
-	step := p.next
-	if p.cores != nil {
-		if err := p.cores.begin(r); err != nil {
+// play carries out the operations of a NIC, and those that need none.
+func (g *program) play(r *mpi.Rank) error {
+	g.r, g.pool.r = r, r
+	step := g.next
+	if g.lib != nil {
+		if err := g.lib.begin(); err != nil {
 			return err
 		}
-		step = p.cores.next
+		step = g.lib.next
 	}
-	for p.left > 0 {
-		if err := step(r); err != nil {
-			return fmt.Errorf("rank %d: %w", p.rank, err)
+	if g.entered++; g.entered == len(g.programs) {
+		for i, d := range g.deps {
+			if d == 0 {
+				g.release(g, uint32(i))
+			}
 		}
 	}
-	if p.cores != nil {
-		if err := p.cores.end(); err != nil {
+	for g.left > 0 {
+		if err := step(); err != nil {
+			return fmt.Errorf("rank %d: %w", g.rank, err)
+		}
+	}
+	if g.lib != nil {
+		if err := g.lib.end(); err != nil {
 			return err
 		}
 	}
-	p.finish = r.Now()
-	return p.ordered()
+	g.finish = max(g.finish, r.Now())
+	return g.ordered()
 }
 
 // next takes one step.
-func (p *player) next(r *mpi.Rank) error {
+func (g *program) next() error {
 	switch {
-	case !p.ready[readyRecv].empty():
-		return p.receive(r, p.ready[readyRecv].pop())
-	case !p.ready[readySend].empty():
-		return p.send(r, p.ready[readySend].pop())
+	case !g.ready[readyRecv].empty():
+		return g.receive(g.ready[readyRecv].pop())
+	case !g.ready[readySend].empty():
+		return g.send(g.ready[readySend].pop())
 	}
-	if c := p.dueCall(); c != nil {
-		return p.call(r, c)
+	if c := g.dueCall(); c != nil {
+		return g.call(c)
 	}
-	q, err := r.Test()
+	q, err := g.r.Test()
 	if err == nil && q == nil {
-		if !p.ready[readyCalc].empty() {
-			p.compute(r, p.ready[readyCalc].pop())
+		if !g.ready[readyCalc].empty() {
+			g.compute(g.ready[readyCalc].pop())
 			return nil
 		}
-		if q, err = r.Next(); err == nil && q == nil {
-			return p.waiting()
+		if q, err = g.r.Next(); err == nil && q == nil {
+			return g.waiting()
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return p.over(r, q)
+	return g.over(q)
 }
 
 // waiting says that nothing can happen any more.
@@ -154,29 +170,34 @@ func (p *player) waiting() error {
 	return fmt.Errorf("%d operations wait for each other", p.left)
 }
 
-func (p *player) release(i uint32) {
+// release makes an operation one that can begin. by is who noticed; nil: a
+// computation.
+func (p *player) release(by *program, i uint32) {
 	if c := p.called(int(i)); c != nil {
 		c.ready = true
+		if p.cores != nil {
+			p.cores.hint(by, 0)
+		}
 		return
 	}
 	if p.cores != nil {
-		p.cores.push(i)
+		p.cores.push(by, i)
 		return
 	}
 	p.ready[queueOf[p.ops.Op(int(i)).Kind]].push(i)
 }
 
-func (p *player) releaseAll(list iter.Seq[int]) {
+func (p *player) releaseAll(by *program, list iter.Seq[int]) {
 	for i := range list {
 		if p.deps[i]--; p.deps[i] == 0 {
-			p.release(uint32(i))
+			p.release(by, uint32(i))
 		}
 	}
 }
 
-func (p *player) starts(i int) {
+func (p *player) starts(by *program, i int) {
 	p.state[i] = started
-	p.releaseAll(p.ops.AfterStart(i))
+	p.releaseAll(by, p.ops.AfterStart(i))
 }
 
 // part notes that an operation began or ended.
@@ -196,25 +217,30 @@ func (p *player) part(i int, now sim.Time) {
 	p.windows[c] = w
 }
 
-func (p *player) ends(r *mpi.Rank, i int) {
+func (p *player) ends(by *program, i int) {
 	p.state[i] = done
-	p.part(i, r.Now())
-	p.left--
-	p.releaseAll(p.ops.AfterDone(i))
+	p.part(i, p.now())
+	if p.left--; p.left == 0 && p.cores != nil {
+		p.cores.hint(by, all)
+	}
+	p.releaseAll(by, p.ops.AfterDone(i))
 }
 
-func (p *player) compute(r *mpi.Rank, i int) {
-	d := p.begin(r, i)
-	p.busy += d
-	r.Compute(d)
-	p.ends(r, i)
+// now is the present time. All programs of a rank are on one clock.
+func (p *player) now() sim.Time { return p.programs[0].r.Now() }
+
+func (g *program) compute(i int) {
+	d := g.begin(g, i)
+	g.busy += d
+	g.r.Compute(d)
+	g.ends(g, i)
 }
 
 // begin begins a computation and returns how long it takes.
-func (p *player) begin(r *mpi.Rank, i int) sim.Time {
-	p.part(i, r.Now())
-	p.starts(i)
-	r.Proc().Reads(used.Compute)
+func (p *player) begin(by *program, i int) sim.Time {
+	p.part(i, p.now())
+	p.starts(by, i)
+	p.programs[0].r.Proc().Reads(used.Compute)
 	d := sim.Time(p.ops.Op(i).Size) * sim.Nanosecond
 	if p.drawn != nil {
 		d += sim.Time(float64(d) * p.jitter * p.drawn.Float64())
@@ -222,69 +248,69 @@ func (p *player) begin(r *mpi.Rank, i int) sim.Time {
 	return d
 }
 
-func (p *player) receive(r *mpi.Rank, i int) error {
-	op := p.ops.Op(i)
-	m, err := p.pool.get(int(op.Size))
+func (g *program) receive(i int) error {
+	op := g.ops.Op(i)
+	m, err := g.pool.get(int(op.Size))
 	if err != nil {
 		return err
 	}
-	source := int(op.Peer)
-	if op.Peer == goal.Any {
-		source = mpi.AnySource
+	source := mpi.AnySource
+	if op.Peer != goal.Any {
+		source = g.nics.mpiRank(int(op.Peer), g.nic)
 	}
-	q, err := r.Irecv(m.Slice(0, int(op.Size)), source, uint32(op.Tag))
+	q, err := g.r.Irecv(m.Slice(0, int(op.Size)), source, uint32(op.Tag))
 	if err != nil {
 		return err
 	}
-	q.User, p.places[i] = i, m
-	p.posted = append(p.posted, uint32(i))
-	p.starts(i)
+	q.User, g.places[i] = i, m
+	g.posted = append(g.posted, uint32(i))
+	g.starts(g, i)
 	return nil
 }
 
-func (p *player) send(r *mpi.Rank, i int) error {
-	p.part(i, r.Now())
-	op := p.ops.Op(i)
-	m, err := p.pool.get(int(op.Size))
+func (g *program) send(i int) error {
+	g.part(i, g.now())
+	op := g.ops.Op(i)
+	m, err := g.pool.get(int(op.Size))
 	if err != nil {
 		return err
 	}
-	data := m.Slice(0, int(op.Size))
-	s := r.Upcoming(int(op.Peer), uint32(op.Tag), int(op.Size))
-	if p.pool.empty {
+	data, to := m.Slice(0, int(op.Size)), g.nics.mpiRank(int(op.Peer), g.nic)
+	s := g.r.Upcoming(to, uint32(op.Tag), int(op.Size))
+	if g.pool.empty {
 		data.Touch(true)
 	} else {
 		data.Fill(func(at int, piece []byte) { fill(at, piece, s) })
 	}
-	q, err := r.Isend(data, int(op.Peer), uint32(op.Tag))
+	q, err := g.r.Isend(data, to, uint32(op.Tag))
 	if err != nil {
 		return err
 	}
-	q.User, p.places[i] = i, m
-	p.starts(i)
+	q.User, g.places[i] = i, m
+	g.starts(g, i)
 	return nil
 }
 
 // over ends the operation that a request belongs to.
-func (p *player) over(r *mpi.Rank, q *mpi.Request) error {
+func (g *program) over(q *mpi.Request) error {
 	i := q.User
-	if c := p.called(i); c != nil {
-		if err := p.answered(r, c); err != nil {
+	if c := g.called(i); c != nil {
+		if err := g.answered(c); err != nil {
 			return err
 		}
 	} else if q.Receives() {
 		s := q.Status()
-		if data := p.places[i].Slice(0, s.Bytes); p.pool.empty {
+		if data := g.places[i].Slice(0, s.Bytes); g.pool.empty {
 			data.Touch(false)
 		} else if err := check(data, s); err != nil {
 			return err
 		}
-		p.sequence[i], p.from[i], p.tags[i] = s.Sequence, uint32(s.Source), s.Tag
+		g.sequence[i], g.from[i], g.tags[i] = s.Sequence, uint32(s.Source), s.Tag
 	}
-	p.places[i].Discard()
-	p.pool.put(p.places[i])
-	r.Free(q)
-	p.ends(r, i)
+	g.places[i].Discard()
+	g.pool.put(g.places[i])
+	g.r.Free(q)
+	g.ends(g, i)
 	return nil
 }
 
@@ -298,7 +324,7 @@ func (p *player) ordered() error {
 		s := stream{p.from[i], p.tags[i]}
 		if p.sequence[i] < next[s] {
 			return fmt.Errorf("rank %d: message %d from rank %d with tag %d came to a later receive than one sent after it",
-				p.rank, p.sequence[i], s.source, s.tag)
+				p.rank, p.sequence[i], int(s.source)%p.nics.ranks, s.tag)
 		}
 		next[s] = p.sequence[i] + 1
 	}

@@ -137,7 +137,8 @@ func (e InputError) Unwrap() error { return e.Err }
 // operations wait for ever, or about wrong bytes, a message that is too long
 // for its receive, or one that arrived when all buffers were full.
 func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err error) {
-	if err := cmp.Or(Check(s, cfg.MPI), CheckCalls(s, &cfg)); err != nil {
+	nics, err := findInterfaces(s, cfg.MPI)
+	if err = cmp.Or(err, CheckCalls(s, &cfg)); err != nil {
 		return nil, err
 	}
 	numbers, err := layout(s, &cfg)
@@ -145,8 +146,8 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		return nil, err
 	}
 	calls := groupsOf(s, &cfg)
-	cfg.MPI.Ranks, cfg.MPI.Groups = s.Ranks(), calls.members
-	cfg.Nodes = cfg.MPI.Nodes(s.Ranks())
+	cfg.MPI.Groups = calls.members
+	nics.place(&cfg)
 	cfg.Stop = func() error { return context.Cause(ctx) }
 	c, err := runtime.NewCluster(cfg.Config)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -160,16 +161,19 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 	if err != nil {
 		return nil, InputError{err}
 	}
-	for rank, bytes := range incoming(s, cfg.MPI) {
+	for rank, bytes := range nics.incoming(s, cfg.MPI) {
 		w.Bound(rank, bytes)
 	}
 	players := make([]*player, s.Ranks())
 	for rank, ops := range s.All() {
-		players[rank] = newPlayer(rank, ops, &cfg)
-		players[rank].cores = newCores(players[rank], numbers[rank])
-		players[rank].findCalls(s, calls)
-		if err := w.Spawn(rank, players[rank].play); err != nil {
-			return nil, err
+		p := newPlayer(rank, ops, nics, &cfg)
+		players[rank] = p
+		newCores(p, numbers[rank])
+		p.findCalls(s, calls)
+		for nic := range p.programs {
+			if err := w.Spawn(nics.mpiRank(rank, nic), p.programs[nic].play); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := w.Run(ctx); err != nil {
@@ -205,14 +209,14 @@ func results(s *goal.Schedule, w *mpi.World, players []*player, cfg *Config) (*R
 	return res, nil
 }
 
-// incoming bounds, for each rank, the bytes that arrive before it asks for
-// them.
-func incoming(s *goal.Schedule, o mpi.Options) []int64 {
-	bytes := make([]int64, s.Ranks())
-	for _, ops := range s.All() {
+// incoming bounds, for each rank of package mpi, the bytes that arrive before it
+// asks for them.
+func (n *interfaces) incoming(s *goal.Schedule, o mpi.Options) []int64 {
+	bytes := make([]int64, o.Ranks)
+	for rank, ops := range s.All() {
 		for i := range ops.Len() {
 			if op := ops.Op(i); op.Kind == goal.Send {
-				bytes[op.Peer] += int64(o.Unasked(int(op.Size)))
+				bytes[n.mpiRank(int(op.Peer), n.of(rank, i))] += int64(o.Unasked(int(op.Size)))
 			}
 		}
 	}
@@ -221,7 +225,9 @@ func incoming(s *goal.Schedule, o mpi.Options) []int64 {
 
 // Check runs a schedule in the endpoint model. Errors: an InputError if it
 // cannot run on nodes, a *goal.UnfinishedError if it would not finish there.
-func Check(s *goal.Schedule, o mpi.Options) error {
+func Check(s *goal.Schedule, o mpi.Options) error { return inModel(s, o) }
+
+func inModel(s *goal.Schedule, o mpi.Options, options ...goal.Option) error {
 	if err := o.Validate(); err != nil {
 		return InputError{err}
 	}
@@ -229,11 +235,7 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 		return InputError{fmt.Errorf("nodes: %v: a message on nodes has a tag of 32 bits, up to %d", r, goal.Any-1)}
 	}
 	for rank, ops := range s.All() {
-		one := only{none}
 		for i := range ops.Len() {
-			if err := one.check(s, rank, i); err != nil {
-				return err
-			}
 			switch op := ops.Op(i); {
 			case op.Kind == goal.Send && op.Tag == goal.AnyTag:
 				return InputError{fmt.Errorf("nodes: %v: a send needs a tag", s.Ref(rank, i))}
@@ -244,31 +246,11 @@ func Check(s *goal.Schedule, o mpi.Options) error {
 	}
 	params := goal.DefaultParams()
 	params.Eager = uint64(o.Eager)
-	r, err := goal.NewSimulator(s).Run(params)
+	r, err := goal.NewSimulator(s).Run(params, options...)
 	if err == nil && r.MaxNS > longestNS {
 		err = InputError{fmt.Errorf("nodes: the schedule takes %d ns in the endpoint model, expected at most %d", r.MaxNS, longestNS)}
 	}
 	return err
-}
-
-// only is the one network interface of a rank, whatever index the schedule
-// uses. Messages of two of them would go side by side in the endpoint model,
-// but one after the other here.
-type only struct{ first int } // operation that uses it first; none: none does
-
-func (o *only) check(s *goal.Schedule, rank, i int) error {
-	op := s.Rank(rank).Op(i)
-	switch {
-	case op.Kind == goal.Calc:
-		return nil
-	case o.first == none:
-		o.first = i
-	}
-	other := s.Rank(rank).Op(o.first).NIC
-	if op.NIC == other {
-		return nil
-	}
-	return InputError{fmt.Errorf("nodes: %v: expected nic %d, as in %v: a rank on nodes has one nic, in the endpoint model it has all", s.Ref(rank, i), other, s.Ref(rank, o.first))}
 }
 
 // longestMessage is the most bytes of a message.

@@ -134,10 +134,6 @@ func TestInputErrors(t *testing.T) {
 		{"num_ranks 2\nrank 0 {\na: send 8b to 1 tag -1\n}\nrank 1 {\nrecv 8b from 0\n}\n", config(t, mpi.Host), "rank 0 a (line 3)"},
 		{"num_ranks 2\nrank 0 {\nsend 8000000000b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n", config(t, mpi.Host), "expected at most 2147483647 bytes"},
 		{"num_ranks 1\nrank 0 {\ncalc 3000000000000000\n}\n", config(t, mpi.Host), "takes 3000000000000000 ns"},
-		{
-			"num_ranks 2\nrank 0 {\ncalc 5\nsend 8b to 1\nsend 8b to 1 nic 1\n}\nrank 1 {\nrecv 8b from 0\nrecv 8b from 0\n}\n", config(t, mpi.Host),
-			"(line 5): send 8b to 1 nic 1: expected nic 0, as in rank 0 operation 1 (line 4): send 8b to 1: a rank on nodes has one nic",
-		},
 		{fine, bad, "eager: -1 B"},
 		{fine, tiny, "packets of 8 B do not hold an announcement"},
 	} {
