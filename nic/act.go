@@ -19,6 +19,7 @@ import (
 type act struct {
 	*env
 	sched    resuming
+	tenants  *tenants
 	runs     []*run // contexts, by their index
 	dma      dmaRoom
 	inject   func(rank int, op hpu.Op) int64
@@ -36,7 +37,7 @@ type act struct {
 	hostWrites freeList[hostWrite]
 	tells      bool  // contexts what the costs of handlers depend on
 	lost       int64 // actions on counters that were freed before the action's time
-	_          [16]byte
+	_          [8]byte
 }
 
 // resuming lets suspended handlers continue.

@@ -14,7 +14,7 @@ import (
 type homes struct {
 	most     int // handlers that a cluster has at once
 	clusters []home
-	tasks    ring[task] // that no cluster takes
+	tasks    ring[task] // that no cluster takes, if there are no tenants
 }
 
 // home is a cluster.
@@ -42,12 +42,23 @@ func (h *homes) choose(flow int32) (cluster int, ok bool) {
 // waits.
 func (s *schedule) toCluster(t task) {
 	s.core.used.Add(used.HPU)
+	if s.tenants != nil {
+		s.waiting++
+		s.tenants.push(t)
+		s.tenants.fillClusters(s)
+		return
+	}
 	i, ok := s.homes.choose(t.in.flow)
 	if !ok {
 		s.homes.tasks.push(t)
 		s.waiting++
 		return
 	}
+	s.take(i, t)
+}
+
+// take gives a handler to a cluster that has room.
+func (s *schedule) take(i int, t task) {
 	bytes := int64(0)
 	if t.kind != completionHandler {
 		from, to := t.in.frame.Span(int(t.packet))
@@ -73,14 +84,20 @@ func (s *schedule) eachTask(visit func(t *task)) {
 	for i := range s.pools {
 		s.pools[i].tasks.each(visit)
 	}
+	if s.tenants != nil {
+		for i := range s.tenants.list {
+			s.tenants.list[i].tasks.each(visit)
+		}
+	}
 }
 
 // leftCluster lets a cluster take another handler in place of one that has
 // ended.
 func (s *schedule) leftCluster(cluster uint16) {
 	h := s.homes
-	h.clusters[cluster].has--
-	if h.tasks.len() > 0 {
+	if h.clusters[cluster].has--; s.tenants != nil {
+		s.tenants.fillClusters(s)
+	} else if h.tasks.len() > 0 {
 		s.waiting--
 		s.toCluster(h.tasks.pop())
 	}

@@ -52,6 +52,9 @@ type HPUSpec struct {
 	// handler until one of its HPUs can begin it, and holds no HPU. It needs two
 	// Clusters or more.
 	Home string `yaml:"home,omitempty"`
+	// Arbiter is which handler an idle HPU takes, or a cluster with room: FIFO,
+	// RoundRobin, WFQ or WLBVT. Absent: FIFO. Others than FIFO need tenants.
+	Arbiter string `yaml:"arbiter,omitempty"`
 	// ClusterTasks is how many handlers a cluster takes in advance: as many as
 	// its HPUs, and so many more, 0 to 2^16. It needs a Home.
 	ClusterTasks int `yaml:"cluster_tasks,omitempty"`
@@ -154,6 +157,9 @@ func (s *HPUSpec) Validate(mtu int32) error {
 	var wrong fields.Errors
 	fields.Between(&wrong, "clock", int64(s.Clock), minClock, maxClock)
 	wrong.Add("dispatch", s.Dispatch.check(s.Clock))
+	if s.Arbiter != "" {
+		wrong.OneOf("arbiter", s.Arbiter, Arbiters()...)
+	}
 	if s.Home != "" {
 		wrong.OneOf("home", s.Home, HomeMessage)
 	}

@@ -26,7 +26,7 @@ func (n *NIC) Idle() error {
 	check("packets from HPU memory are not on the wire", n.link.device)
 	check("messages are not whole", len(n.receive.open))
 	check("packets wait for a processor", int(n.schedule.buffered))
-	check("handlers wait for a processor", n.schedule.waiting)
+	check("handlers wait for a processor", int(n.schedule.waiting))
 	check("puts are promised", n.act.requests.promised)
 	check("operations of handlers have not left", n.act.requests.commands)
 	check("handlers wait for the egress", n.act.egress.len())

@@ -38,7 +38,11 @@ func (n *NIC) check() {
 	if s.homes != nil {
 		waiting += s.homes.tasks.len()
 	}
-	if waiting != s.waiting {
+	if s.tenants != nil {
+		waiting += s.tenants.waiting
+		s.tenants.check(wrong)
+	}
+	if waiting != int(s.waiting) {
 		wrong("%d handlers wait for a processor, counted %d", waiting, s.waiting)
 	}
 	for _, ni := range n.transmit.interfaces {

@@ -25,6 +25,7 @@ type Config struct {
 	HPU       *HPUSpec
 	Pools     Pools
 	Serve     Serve
+	Tenants   Tenants
 	Transport *TransportSpec
 	Fabric    *fabric.Spec
 	Bus       *host.Bus
@@ -106,13 +107,13 @@ func (n *NIC) Init(cfg *Config) {
 	n.link = link{env: e, next: &n.receive, room: &n.act, classes: len(cfg.Fabric.Buffer) > 0}
 	n.receive = receive{env: e, next: &n.match, open: map[uint64]*inbound{}}
 	n.match = match{env: e, handlers: &n.schedule, next: &n.deposit, answers: &n.act.requests, own: &n.transmit, out: &n.transmit}
-	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n, sparse: cfg.Nodes >= lazy.Many}
+	n.schedule = schedule{env: e, act: &n.act, next: &n.deposit, programs: n, tenants: newTenants(e, cfg.Tenants), sparse: cfg.Nodes >= lazy.Many}
 	n.deposit = deposit{env: e, waiters: &n.act.requests}
 	n.schedule.build(cfg.Pools)
 	n.serve = cfg.Serve
 	n.act = act{
 		tells: cfg.HPU.Costs.Depends(),
-		env:   e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
+		env:   e, sched: &n.schedule, tenants: n.schedule.tenants, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
 		dma: dmaRoom{hpu: cfg.HPU}, requests: requests{sched: &n.schedule},
 	}
@@ -288,6 +289,9 @@ func (n *NIC) Waiting(report func(sim.Waiting)) {
 				Who: fmt.Sprintf("rank %d", n.env.rank), Since: p.tasks.front().in.started, What: fmt.Sprintf("an %s for %d handlers", p.name, k),
 			})
 		}
+	}
+	if t := s.tenants; t != nil && t.waiting > 0 {
+		report(sim.Waiting{Who: fmt.Sprintf("rank %d", n.env.rank), Since: t.oldest(), What: fmt.Sprintf("an HPU for %d handlers of tenants", t.waiting)})
 	}
 	for _, t := range n.act.timers.all {
 		if t.issue != nil && t.period > 0 {

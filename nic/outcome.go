@@ -115,7 +115,7 @@ func (s *schedule) headerEnded(in *inbound, code hpu.Code) {
 	}
 	for _, i := range waiting {
 		from, to := in.frame.Span(int(i))
-		s.buffered -= int64(to - from)
+		unbuffer(s, in, int64(to-from))
 		s.packet(in, int(i))
 	}
 	in.waiting = waiting[:0]

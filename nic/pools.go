@@ -127,6 +127,12 @@ func (s *schedule) ready(t task) {
 	} else {
 		s.core.used.Add(used.Pool)
 	}
+	if arbitrates(s, p) {
+		s.waiting++
+		s.tenants.push(t)
+		s.tenants.fill(s, p)
+		return
+	}
 	c := p.choose()
 	if c == nil {
 		p.tasks.push(t)
@@ -134,6 +140,26 @@ func (s *schedule) ready(t task) {
 		return
 	}
 	s.start(c, t)
+}
+
+// arbitrates reports whether tenants decide which handler a pool runs next: they
+// do for the HPUs, or else in front of their clusters.
+func arbitrates(s *schedule, p *pool) bool {
+	return s.tenants != nil && s.homes == nil && p.hpu != nil
+}
+
+// nextTask takes the handler that a pool is to run next. Not ok: there is none, or
+// tenants have as many under way as they may.
+func (s *schedule) nextTask(p *pool) (t task, ok bool) {
+	if arbitrates(s, p) {
+		t, ok = s.tenants.pop()
+	} else if p.tasks.len() > 0 {
+		t, ok = p.tasks.pop(), true
+	}
+	if ok {
+		s.waiting--
+	}
+	return t, ok
 }
 
 // choose returns the idle core with the fewest contexts in use, the lowest
@@ -175,11 +201,6 @@ func (p *pool) busy(c *core) {
 	*p.idleOf(c) &^= 1 << (c.number % 64)
 }
 
-func (s *schedule) nextTask(p *pool) task {
-	s.waiting--
-	return p.tasks.pop()
-}
-
 // start gives a task a context of an idle core.
 func (s *schedule) start(c *core, t task) {
 	i := 0
@@ -192,7 +213,9 @@ func (s *schedule) start(c *core, t task) {
 		c.runs[i] = r
 	}
 	c.pool.busy(c)
-	c.active++
+	if c.active++; arbitrates(s, c.pool) {
+		s.tenants.begins(t)
+	}
 	r.active = true
 	r.task = t
 	r.generation++
@@ -243,7 +266,7 @@ func (s *schedule) execute(r *run) {
 	r.number = s.calls
 	if r.task.kind == payloadHandler {
 		from, to := r.task.in.frame.Span(int(r.task.packet))
-		s.buffered -= int64(to - from)
+		unbuffer(s, r.task.in, int64(to-from))
 	}
 	s.segmentRan(r, s.act.execute(r))
 }
@@ -263,6 +286,9 @@ func (s *schedule) segmentRan(r *run, status hpu.Status) {
 	if status == hpu.Done {
 		end = max(end+r.core.pool.after, r.sent)
 	}
+	if s.tenants != nil && r.core.pool.hpu != nil {
+		s.tenants.runs(r.task, end-r.start)
+	}
 	s.trace.segment(r, end)
 	s.post(end, kindSegmentEnd, 0, r)
 }
@@ -275,12 +301,19 @@ func (s *schedule) idle(c *core) {
 	case c.resume.head != nil:
 		s.resume(c.resume.pop())
 	case int(c.active) == len(c.runs):
-	case s.waiting > 0 && p.tasks.len() > 0:
-		c.follows = true
-		s.start(c, s.nextTask(p))
-		c.follows = false
 	default:
+		if s.waiting > 0 {
+			if t, ok := s.nextTask(p); ok {
+				c.follows = true
+				s.start(c, t)
+				c.follows = false
+				break
+			}
+		}
 		*p.idleOf(c) |= 1 << (c.number % 64)
+	}
+	if arbitrates(s, c.pool) { // the end of a handler may let several begin
+		s.tenants.fill(s, c.pool)
 	}
 }
 

@@ -23,7 +23,8 @@ type Memory struct {
 	watchers
 
 	nic    *NIC
-	owner  any // process
+	owner  any    // process
+	tenant uint16 // of the process, when the memory was given out
 	name   string
 	handle uint32
 	module *hpu.Module
@@ -39,14 +40,19 @@ type Memory struct {
 }
 
 // Allocate makes a program of a compiled module for a process, with HPU memory
-// from the image. owner identifies the process. ErrNoSpace: the programs of the
-// node use all of hpu.node_memory.
-func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error) {
+// from the image. owner identifies the process, and uid its user. ErrNoSpace: the
+// programs of the node, or of the tenant, use all of their memory.
+func (n *NIC) Allocate(owner any, uid uint32, m *hpu.Module, code hpu.Image) (*Memory, error) {
 	layout, limit := code.Layout(), int64(n.env.hpu.NodeMemory)
 	needed := int64(layout.Own) + int64(layout.HPUBytes)
 	if needed > limit-n.memoryUsed {
 		return nil, fmt.Errorf("module %s needs %d bytes of NIC memory on rank %d, %d of its own and %d of HPU memory; %d of %d are left (hpu.node_memory): %w",
 			m.Name(), needed, n.env.rank, layout.Own, layout.HPUBytes, limit-n.memoryUsed, limit, portals.ErrNoSpace)
+	}
+	o := n.schedule.tenants.byUID(uid)
+	if o != nil && o.NodeMemory > 0 && needed > int64(o.NodeMemory)-o.memory {
+		return nil, fmt.Errorf("module %s needs %d bytes of NIC memory on rank %d; tenant %s has %d left of %d (tenants.%s.node_memory): %w",
+			m.Name(), needed, n.env.rank, o.Name, int64(o.NodeMemory)-o.memory, int64(o.NodeMemory), o.Name, portals.ErrNoSpace)
 	}
 	program, err := code.Instantiate(fmt.Sprintf("rank %d", n.env.rank), n.device())
 	if err != nil {
@@ -54,6 +60,10 @@ func (n *NIC) Allocate(owner any, m *hpu.Module, code hpu.Image) (*Memory, error
 	}
 	n.memoryUsed += needed
 	h := &Memory{nic: n, owner: owner, name: m.Name(), module: m, program: program, taken: needed, pools: n.schedule.serving(n.serve, m.Library())}
+	if o != nil {
+		o.memory += needed
+		h.tenant = o.number
+	}
 	h.addr, h.bytes = program.HPUMemory()
 	n.memories = append(n.memories, h)
 	h.handle = uint32(len(n.memories))
@@ -73,6 +83,9 @@ func (h *Memory) Free() error {
 	}
 	h.freed = true
 	h.nic.memoryUsed -= h.taken
+	if t := h.nic.schedule.tenants; t != nil {
+		t.list[h.tenant].memory -= h.taken
+	}
 	return h.program.Close()
 }
 

@@ -35,7 +35,11 @@ func (d *act) execute(r *run) hpu.Status {
 	if d.tells {
 		d.tellContext(r, fn)
 	}
-	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, d.hpu.MaxCycles+d.hpu.MaxCyclesPerByte*int64(bytes))
+	budget := d.hpu.MaxCycles + d.hpu.MaxCyclesPerByte*int64(bytes)
+	if d.tenants != nil {
+		budget = d.tenants.budget(h.memory, budget)
+	}
+	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, budget)
 	r.cycles = r.ctx.Cycles()
 	return s
 }

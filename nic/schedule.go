@@ -131,7 +131,8 @@ type schedule struct {
 	act       acting
 	next      delivery
 	runs      []*run // contexts of all pools, nil where none has run yet
-	waiting   int    // handlers that wait for a processor
+	waiting   int32  // handlers that wait for a processor
+	sparse    bool   // there are many nodes: contexts without a handler have no run
 	buffered  int64  // bytes of packets that wait for a processor
 	calls     int64
 	cycles    int64    // charged
@@ -140,11 +141,10 @@ type schedule struct {
 	lastEnd   sim.Time
 	programs  programs
 	pools     []pool
-	homes     *homes // of messages; nil: handlers have none
-	triggered int64  // messages that triggered flow control
-	dropped   int64  // packets
-	sparse    bool   // there are many nodes: contexts without a handler have no run
-	_         [7]byte
+	homes     *homes   // of messages; nil: handlers have none
+	tenants   *tenants // nil: the profile names none
+	triggered int64    // messages that triggered flow control
+	dropped   int64    // packets
 }
 
 // acting executes handlers and their requests.
@@ -215,7 +215,7 @@ func (s *schedule) begin(in *inbound) {
 		in.phase = phaseDeposit
 		return
 	}
-	if s.queueFull() {
+	if s.queueFull(h.memory) {
 		s.lose(in, handlersWaiting, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
 		in.discards(handlersWaiting)
@@ -303,21 +303,31 @@ func (s *schedule) admit(in *inbound, i int) bool {
 	from, to := in.frame.Span(i)
 	size := int64(to - from)
 	switch {
-	case s.buffered+size > int64(s.spec.PacketBuffer):
+	case s.buffered+size > int64(s.spec.PacketBuffer) || s.tenants != nil && !s.tenants.room(in.handlers.memory, 0, size):
 		s.overflow(in, i, packetBufferFull)
-	case in.phase == phaseHandlers && s.queueFull():
+	case in.phase == phaseHandlers && s.queueFull(in.handlers.memory):
 		s.overflow(in, i, handlersWaiting)
 	default:
-		s.buffered += size
+		unbuffer(s, in, -size)
 		return true
 	}
 	return false
 }
 
-// queueFull reports whether no more header or payload handlers may wait for a
-// processor. A completion handler may always wait: a message has at most one,
-// and the message had a place.
-func (s *schedule) queueFull() bool { return s.waiting >= s.hpu.WaitingHandlers }
+// unbuffer notes that bytes of a message leave the packet buffer.
+func unbuffer(s *schedule, in *inbound, bytes int64) {
+	s.buffered -= bytes
+	if s.tenants != nil {
+		s.tenants.list[in.handlers.memory.tenant].buffered -= bytes
+	}
+}
+
+// queueFull reports whether no more header or payload handlers of a program may
+// wait for a processor. A completion handler may always wait: a message has at
+// most one, and the message had a place.
+func (s *schedule) queueFull(m *Memory) bool {
+	return int(s.waiting) >= s.hpu.WaitingHandlers || s.tenants != nil && !s.tenants.room(m, 1, 0)
+}
 
 // overflow drops packet i for lack of room and disables the portal table entry.
 func (s *schedule) overflow(in *inbound, i int, cause fate) {
@@ -337,6 +347,9 @@ func (s *schedule) lose(in *inbound, cause fate, packets int, bytes uint64) {
 	in.lose(loss{cause: cause, at: s.now()}, packets, bytes)
 	in.dropped += bytes
 	s.dropped += int64(packets)
+	if s.tenants != nil && in.handlers != nil {
+		s.tenants.list[in.handlers.memory.tenant].Dropped += int64(packets)
+	}
 }
 
 func (s *schedule) triggerFlowControl(in *inbound) {
@@ -381,6 +394,9 @@ func (s *schedule) done(r *run) {
 		r.task.in.handlers.memory.warmed(r.ctx.Cluster(), r.fn)
 	}
 	c, t, out := r.core, r.task, s.act.ended(r)
+	if s.tenants != nil && c.pool.hpu != nil {
+		s.tenants.ends(t, &out)
+	}
 	t.in.landed = r.landed
 	r.active = false
 	r.task = task{}
@@ -423,17 +439,18 @@ func (s *schedule) yield(r *run, took int64) {
 		return
 	}
 	r.gave = s.now()
-	tasks := &c.pool.tasks
-	if c.resume.head == nil && tasks.len() == 0 {
+	if c.resume.head == nil && c.pool.tasks.len() == 0 && (!arbitrates(s, c.pool) || s.tenants.waiting == 0) {
 		r.ready = 0
 		s.resume(r)
 		return
 	}
 	c.resume.push(r)
-	if c.resume.head == r && tasks.len() > 0 && int(c.active) < len(c.runs) {
-		c.running = false
-		s.start(c, s.nextTask(c.pool))
-		return
+	if c.resume.head == r && int(c.active) < len(c.runs) {
+		if t, ok := s.nextTask(c.pool); ok {
+			c.running = false
+			s.start(c, t)
+			return
+		}
 	}
 	s.idle(c)
 }

@@ -90,7 +90,13 @@ func (x *stage) Handle(e *sim.Event) {
 			p.cores[i].check(func(format string, args ...any) { x.t.Fatalf("at %v: "+format, append([]any{x.s.now()}, args...)...) })
 		}
 	}
-	require.Equal(x.t, waiting, x.s.waiting)
+	if h := x.s.homes; h != nil {
+		waiting += h.tasks.len()
+	}
+	if o := x.s.tenants; o != nil {
+		waiting += o.waiting
+	}
+	require.Equal(x.t, waiting, int(x.s.waiting))
 }
 
 func (x *stage) segment(r *run) hpu.Status {

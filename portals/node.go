@@ -135,6 +135,9 @@ func (n *Node) NewProcess(cfg ProcessConfig) *Process {
 // facts with which their limits count.
 func (p *Process) Used() used.Set { return p.used }
 
+// UID is the user id of the process.
+func (p *Process) UID() uint32 { return p.cfg.UID }
+
 // SetUID gives the process another user id for its later messages. The system
 // does this when it starts a process; programs have no such call.
 func (p *Process) SetUID(uid uint32) {

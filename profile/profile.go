@@ -40,7 +40,9 @@ type Profile struct {
 	Pools       nic.Pools         `yaml:"pools,omitempty"` // other handler processors, by name
 	// pools by library and kind of handler; absent: the HPUs
 	Serve nic.Serve `yaml:"serve,omitempty"`
-	Host  host.Spec `yaml:"host"` // cores and memory
+	// owners of handlers, by name; absent: nobody asks who owns them
+	Tenants nic.Tenants `yaml:"tenants,omitempty"`
+	Host    host.Spec   `yaml:"host"` // cores and memory
 	// between the bus and memory; absent: no SMMU
 	SMMU smmu.Spec `yaml:"smmu,omitempty"`
 	// operating system; absent: all memory is present at no cost
@@ -160,6 +162,10 @@ func (p *Profile) Validate() error {
 		}
 	}
 	wrong.Below("serve", p.Serve.Validate(p.Pools))
+	wrong.Below("tenants", p.Tenants.Validate(&p.HPU, &p.NIC))
+	if a := p.HPU.Arbiter; a != "" && a != nic.FIFO && len(p.Tenants) == 0 {
+		wrong.Add("hpu.arbiter", fmt.Errorf("%s without tenants, whose handlers it tells apart: expected section tenants", a))
+	}
 	wrong.Below("host", p.Host.Validate())
 	if p.DMA.SharedMemory && !p.Host.CoresBandwidth.IsZero() {
 		wrong.Add("host.cores_bandwidth", errors.New("given with dma.shared_memory, where cores and devices take turns at all of host.memory_bandwidth: set that instead"))

@@ -53,6 +53,8 @@ func others(field reflect.Value) (list []any) {
 		return []any{map[string]int64{"dma_to_host": 7, "ct_inc": 1}}
 	case nic.Pools:
 		return []any{nic.Pools{"r5": {Kind: nic.Firmware, Cores: 2, Contexts: 3, Invocation: 4}, "wire": {Kind: nic.Hardware, Latency: 5, Depth: 6}}}
+	case nic.Tenants:
+		return []any{nic.Tenants{"a": {UID: 1, Weight: 3, MaxCycles: 100}, "b": {UID: 2, Weight: 1, WaitingHandlers: 7, PacketBuffer: 64, NodeMemory: 1 << 16}}}
 	case nic.Serve:
 		return []any{nic.Serve{"count": {"payload": "r5", "header": nic.HPUs}, "sum": {"completion": "r5"}}}
 	case map[string]uint64:
@@ -85,6 +87,7 @@ var contexts = [][]string{
 	{"hpu.clusters=2", "dma.shared_memory=false"},
 	{"hpu.clusters=2", "hpu.home=message"},
 	{"hpu.costs=ri5cy"},
+	{"tenants={a: {uid: 1, weight: 2}, b: {uid: 2, weight: 1}}", "hpu.arbiter=wfq"},
 	{"host.cache=8MiB", "host.cache_bandwidth=75GiB/s"},
 }
 

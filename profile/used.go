@@ -53,6 +53,7 @@ var behind = []struct {
 	{"hpu.waiting_handlers", used.Of(used.Handler)},
 	{"pools", used.Of(used.Pool)},
 	{"serve", used.Of(used.Handler)},
+	{"tenants", used.Of(used.Handler)},
 
 	{"host.cores", used.Of(used.Cores, used.ComputeBeside)},
 	{"host.poll", used.Of(used.Look, used.LookCached)},

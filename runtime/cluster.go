@@ -260,7 +260,7 @@ func (c *Cluster) build(cfg *Config) error {
 		n.boot(cfg)
 		n.nic.Init(&nic.Config{
 			Engine: n.domain.engine, ID: n.id, Rank: i, Nodes: len(c.nodes), Core: &n.domain.core,
-			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
+			Spec: &p.NIC, HPU: &p.HPU, Pools: p.Pools, Serve: p.Serve, Tenants: p.Tenants, Transport: &p.Transport, Fabric: &p.Fabric, Bus: &n.bus, Record: p.DMA.EventBytes, Faulty: faulty,
 			Ordered:   int(max(p.Limits.MaxWAWOrderedSize, p.Limits.MaxWAROrderedSize)),
 			RoundTrip: func(to int) sim.Time { return c.roundTrip(i, to) },
 			LawModule: n.lawModule,

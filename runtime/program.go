@@ -23,7 +23,7 @@ func hpuMemory(p *Proc, m *hpu.Module, n int) (*nic.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := p.node.nic.Allocate(p, m, code)
+	memory, err := p.node.nic.Allocate(p, p.portals.UID(), m, code)
 	if err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}

@@ -1,0 +1,210 @@
+package nic
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/sim"
+)
+
+// share makes a stage's HPUs those of tenants, with user ids 1, 2 and so on.
+func (x *stage) share(arbiter string, list ...Tenant) {
+	all := Tenants{}
+	for i, o := range list {
+		o.UID = uint32(i + 1)
+		all[fmt.Sprintf("tenant%d", i)] = o
+	}
+	x.s.hpu.Arbiter = arbiter
+	x.s.tenants = newTenants(x.s.env, all)
+}
+
+// crowd is a message of each tenant, all of whose packets come at the beginning.
+func (x *stage) crowd(tenants, packets int) (list []*inbound) {
+	for i := range tenants {
+		in := x.message(packets, false)
+		in.handlers.memory.tenant = uint16(i + 1)
+		list = append(list, in)
+		for k := range packets {
+			x.comes(0, in, k)
+		}
+	}
+	return list
+}
+
+// shares are the times for which tenants had HPUs before a moment, as parts of all,
+// and how long all had them.
+func (x *stage) shares(until sim.Time, tenants int) (of []float64, all float64) {
+	of = make([]float64, tenants)
+	for _, r := range x.log {
+		if d := min(r.end, until) - r.start; d > 0 {
+			of[r.in.handlers.memory.tenant-1] += float64(d)
+			all += float64(d)
+		}
+	}
+	for i := range of {
+		of[i] /= all
+	}
+	return of, all
+}
+
+// With arbiter fifo all is as without tenants, whatever the handlers do.
+func TestFIFOIsTheOrderOfArrival(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		contexts, cores := rapid.IntRange(1, 3).Draw(t, "contexts"), rapid.IntRange(1, 4).Draw(t, "HPUs")
+		spec := HPUSpec{Cores: cores, Contexts: contexts}
+		if cores == 4 && rapid.Bool().Draw(t, "homes") {
+			spec.Home, spec.Clusters, spec.ClusterTasks = HomeMessage, 2, rapid.IntRange(0, 3).Draw(t, "cluster tasks")
+		}
+		type come struct {
+			at      sim.Time
+			message int
+		}
+		var comes []come
+		var scripts [][]part
+		for range rapid.IntRange(1, 40).Draw(t, "packets") {
+			comes = append(comes, come{sim.Time(rapid.IntRange(0, 60).Draw(t, "ns")) * sim.Nanosecond, rapid.IntRange(0, 3).Draw(t, "message")})
+			scripts = append(scripts, drawParts(t))
+		}
+		var logs [2][]string
+		for with := range logs {
+			x := newStage(t, spec, nil)
+			if with == 1 {
+				x.share(FIFO, Tenant{Weight: 5}, Tenant{Weight: 1}, Tenant{Weight: 9})
+			}
+			var messages []*inbound
+			for i := range 4 {
+				in := x.message(len(comes), false)
+				in.handlers.memory.tenant = uint16(i) * uint16(with)
+				in.flow = int32(i)
+				messages = append(messages, in)
+			}
+			x.parts = func(k task) []part { return scripts[k.packet] }
+			for i, c := range comes {
+				x.comes(c.at, messages[c.message], i)
+			}
+			require.NoError(t, x.s.engine.Run())
+			for _, r := range x.log {
+				logs[with] = append(logs[with], fmt.Sprint(r.packet, r.core, r.start, r.end))
+			}
+		}
+		require.Equal(t, logs[0], logs[1])
+	})
+}
+
+// Tenants whose handlers take very different times have the HPUs by their weights,
+// as long as all want them: within a handler on each. No HPU is idle.
+func TestWeightsAreShares(t *testing.T) {
+	for _, arbiter := range []string{WFQ, WLBVT} {
+		rapid.Check(t, func(t *rapid.T) {
+			cores := rapid.IntRange(1, 12).Draw(t, "HPUs")
+			x := newStage(t, HPUSpec{Cores: cores, Contexts: 1}, nil)
+			const packets = 2000
+			n := rapid.IntRange(2, 4).Draw(t, "tenants")
+			var list []Tenant
+			weights, longest, least := 0, int64(0), int64(1<<62)
+			takes := make([]int64, n)
+			for i := range n {
+				list = append(list, Tenant{Weight: rapid.IntRange(1, 9).Draw(t, "weight")})
+				weights += list[i].Weight
+				takes[i] = rapid.Int64Range(1, 300).Draw(t, "cycles")
+				longest, least = max(longest, takes[i]), min(least, takes[i]*packets)
+			}
+			x.share(arbiter, list...)
+			x.crowd(n, packets)
+			x.parts = func(k task) []part { return []part{{cycles: takes[k.in.handlers.memory.tenant-1]}} }
+			require.NoError(t, x.s.engine.Run())
+			until := sim.Time(least) * sim.Nanosecond / sim.Time(cores) // nobody has run out
+			slack := float64(2*longest*int64(cores)) / float64(least)
+			shares, all := x.shares(until, n)
+			require.Equal(t, float64(until)*float64(cores), all, "an idle HPU")
+			for i, got := range shares {
+				want := float64(list[i].Weight) / float64(weights)
+				require.InDelta(t, want, got, slack+0.001, "%s: tenant %d", arbiter, i)
+			}
+		})
+	}
+}
+
+// No tenant has more handlers under way than it may: than its limit, or with wlbvt
+// than its part while others want HPUs, and everything that has come is run.
+func TestLimitsOfTenants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cores, contexts := rapid.IntRange(1, 8).Draw(t, "HPUs"), rapid.IntRange(1, 2).Draw(t, "contexts")
+		x := newStage(t, HPUSpec{Cores: cores, Contexts: contexts}, nil)
+		arbiter := rapid.SampledFrom(Arbiters()[1:]).Draw(t, "arbiter")
+		list := []Tenant{
+			{Weight: rapid.IntRange(1, 5).Draw(t, "weight"), Handlers: rapid.IntRange(0, 3).Draw(t, "limit")},
+			{Weight: rapid.IntRange(1, 5).Draw(t, "weight"), Handlers: rapid.IntRange(0, 3).Draw(t, "limit")},
+		}
+		x.share(arbiter, list...)
+		scripts := map[*inbound][]part{}
+		most := make([]int, 2)
+		x.parts = func(k task) []part {
+			for i := range most {
+				o := &x.s.tenants.list[i+1]
+				most[i] = max(most[i], o.handlers)
+				require.True(t, o.Handlers == 0 || o.handlers <= o.Handlers, "tenant %d has %d", i, o.handlers)
+			}
+			x.s.tenants.check(t.Fatalf)
+			return scripts[k.in]
+		}
+		var messages []*inbound
+		for i := range 2 {
+			for range rapid.IntRange(1, 4).Draw(t, "messages") {
+				in := x.message(rapid.IntRange(1, 10).Draw(t, "packets"), false)
+				in.handlers.memory.tenant = uint16(i + 1)
+				messages, scripts[in] = append(messages, in), drawParts(t)
+				for k := range int(in.left) {
+					x.comes(sim.Time(rapid.IntRange(0, 60).Draw(t, "ns"))*sim.Nanosecond, in, k)
+				}
+			}
+		}
+		require.NoError(t, x.s.engine.Run())
+		require.ElementsMatch(t, messages, x.completed)
+		for i := range x.s.tenants.list {
+			o := &x.s.tenants.list[i]
+			require.Zero(t, o.handlers+o.waiting)
+			require.EqualValues(t, -1, o.since)
+		}
+	})
+}
+
+// A tenant that comes late gets its part at once, not all HPUs until it has caught
+// up, and one whose part is a quarter never has more than two of eight HPUs under
+// wlbvt while the other wants them.
+func TestLateTenants(t *testing.T) {
+	for _, arbiter := range []string{WFQ, WLBVT} {
+		x := newStage(t, HPUSpec{Cores: 8, Contexts: 1}, nil)
+		x.share(arbiter, Tenant{Weight: 3}, Tenant{Weight: 1})
+		first, late := x.message(4000, false), x.message(1000, false)
+		first.handlers.memory.tenant, late.handlers.memory.tenant = 1, 2
+		for k := range 4000 {
+			x.comes(0, first, k)
+		}
+		const comes = 10 * sim.Microsecond
+		for k := range 1000 {
+			x.comes(comes, late, k)
+		}
+		under := 0
+		x.parts = func(k task) []part {
+			if k.in == late && x.s.tenants.list[1].waiting > 0 {
+				under = max(under, x.s.tenants.list[2].handlers)
+			}
+			return []part{{cycles: 50}}
+		}
+		require.NoError(t, x.s.engine.Run())
+		had := sim.Time(0)
+		for _, r := range x.log {
+			if r.in == late && r.start < 2*comes {
+				had += min(r.end, 2*comes) - r.start
+			}
+		}
+		require.InDelta(t, 0.25, float64(had)/float64(8*comes), 0.02, arbiter)
+		if arbiter == WLBVT {
+			require.Equal(t, 2, under)
+		}
+	}
+}
