@@ -53,7 +53,9 @@ type HPUSpec struct {
 	// Clusters or more.
 	Home string `yaml:"home,omitempty"`
 	// Arbiter is which handler an idle HPU takes, or a cluster with room: FIFO,
-	// RoundRobin, WFQ or WLBVT. Absent: FIFO. Others than FIFO need tenants.
+	// RoundRobin, WFQ or WLBVT. Absent: FIFO. Others than FIFO need tenants, and
+	// ClusterTasks of 0: what a cluster has taken in advance is in no order of
+	// tenants.
 	Arbiter string `yaml:"arbiter,omitempty"`
 	// ClusterTasks is how many handlers a cluster takes in advance: as many as
 	// its HPUs, and so many more, 0 to 2^16. It needs a Home.
@@ -159,6 +161,9 @@ func (s *HPUSpec) Validate(mtu int32) error {
 	wrong.Add("dispatch", s.Dispatch.check(s.Clock))
 	if s.Arbiter != "" {
 		wrong.OneOf("arbiter", s.Arbiter, Arbiters()...)
+		if s.Arbiter != FIFO && s.ClusterTasks > 0 {
+			wrong.Add("cluster_tasks", fmt.Errorf("%d with arbiter %s, expected 0: what a cluster takes in advance is in no order of tenants", s.ClusterTasks, s.Arbiter))
+		}
 	}
 	if s.Home != "" {
 		wrong.OneOf("home", s.Home, HomeMessage)

@@ -17,7 +17,6 @@ type tenants struct {
 	waiting int // handlers of all
 	pick    func(t *tenants) int
 	limit   bool     // WLBVT
-	most    int      // handlers that are under way at a time, at most
 	turn    int      // of RoundRobin: who was last
 	now     sim.Time // WFQ: virtual time at which the last handler began
 }
@@ -36,6 +35,7 @@ type tenant struct {
 	virtual  sim.Time
 	wanted   sim.Time // for how long it has wanted processors, up to since
 	since    sim.Time // when it began to want some; -1: it wants none
+	waits    sim.Time // since when a handler or more waits, if any does
 }
 
 // TenantStats are the counts of a tenant at a NIC since the start of the run.
@@ -46,6 +46,8 @@ type TenantStats struct {
 	// Time is for how long they had processors, waits excluded.
 	Calls, Killed int64
 	Time          sim.Time
+	// Waited is for how long one of its handlers or more waited for a processor.
+	Waited sim.Time
 	// Dropped counts packets that found no room, of the device or of its budgets.
 	Dropped int64
 }
@@ -55,10 +57,7 @@ func newTenants(e *env, t Tenants) *tenants {
 	if len(t) == 0 {
 		return nil
 	}
-	s := &tenants{env: e, of: make(map[uint32]uint16), most: e.hpu.Cores * e.hpu.Contexts, pick: pickers[cmp.Or(e.hpu.Arbiter, FIFO)], limit: e.hpu.Arbiter == WLBVT}
-	if e.hpu.Home != "" {
-		s.most = e.hpu.Cores + e.hpu.Clusters*e.hpu.ClusterTasks
-	}
+	s := &tenants{env: e, of: make(map[uint32]uint16), pick: pickers[cmp.Or(e.hpu.Arbiter, FIFO)], limit: e.hpu.Arbiter == WLBVT}
 	s.list = append(s.list, tenant{Tenant: Tenant{Weight: 1}, since: -1})
 	for _, name := range t.Names() {
 		s.of[t[name].UID] = uint16(len(s.list))
@@ -77,6 +76,9 @@ func (t *tenants) push(k task) {
 	}
 	o.tasks.push(k)
 	o = t.owner(k)
+	if o.waiting == 0 {
+		o.waits = t.env.now()
+	}
 	o.waiting++
 	t.waiting++
 	t.wants(o)
@@ -94,7 +96,10 @@ func (t *tenants) pop() (k task, ok bool) {
 		}
 	}
 	k = t.list[i].tasks.pop()
-	t.owner(k).waiting--
+	o := t.owner(k)
+	if o.waiting--; o.waiting == 0 {
+		o.Waited += t.env.now() - o.waits
+	}
 	t.waiting--
 	return k, true
 }
@@ -216,7 +221,8 @@ func (t *tenants) may(i int) bool {
 	return o.tasks.len() > 0 && (o.Handlers == 0 || o.handlers < o.Handlers) && (!t.limit || o.handlers < t.part(o))
 }
 
-// part is a tenant's part of the processors among those that want some.
+// part is a tenant's part of the processors among those that want some. Handlers
+// that wait for something count, though others could have their processor.
 func (t *tenants) part(o *tenant) int {
 	all := 0
 	for i := range t.list {
@@ -224,7 +230,7 @@ func (t *tenants) part(o *tenant) int {
 			all += t.list[i].Weight
 		}
 	}
-	return (t.most*o.Weight + all - 1) / all
+	return (t.env.hpu.Cores*o.Weight + all - 1) / all
 }
 
 // oldest is when the message of the handler began that waits longest.
@@ -251,7 +257,12 @@ func (t *tenants) room(m *Memory, handlers int, bytes int64) bool {
 func (n *NIC) Tenants() (list []TenantStats) {
 	if t := n.schedule.tenants; t != nil {
 		for i := range t.list {
-			list = append(list, t.list[i].TenantStats)
+			o := &t.list[i]
+			s := o.TenantStats
+			if o.waiting > 0 {
+				s.Waited += t.env.now() - o.waits
+			}
+			list = append(list, s)
 		}
 	}
 	return list

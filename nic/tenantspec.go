@@ -54,8 +54,9 @@ const (
 	// 1996).
 	WFQ = "wfq"
 	// WLBVT: that of the tenant with the least mean number of processors over the
-	// time in which it wanted any, divided by its weight. A tenant has at most its
-	// part of the processors, rounded up, while others want some (OSMOSIS:
+	// time in which it wanted any, divided by its weight. It has at most as many
+	// handlers under way as its part of the processors, rounded up, while others
+	// want some (OSMOSIS:
 	// weight-limited borrowed virtual time).
 	WLBVT = "wlbvt"
 )

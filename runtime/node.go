@@ -85,6 +85,11 @@ func (n *Node) Stats() Stats {
 	return s
 }
 
+// Tenants returns the counts of the owners of handlers at the node's NIC, in the
+// order of their names, behind those of the processes that none of them has; nil:
+// the profile names none.
+func (n *Node) Tenants() []nic.TenantStats { return n.nic.Tenants() }
+
 // Stats returns the counts of all nodes: sums, the earliest end of a first
 // handler and the latest end of a last one.
 func (c *Cluster) Stats() (all Stats) {

@@ -1,0 +1,65 @@
+package pspin
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/nic"
+)
+
+// measured measures an experiment at all combinations of values.
+func measured(t *testing.T, e *experiment.Experiment, device string, values map[string]string) []*experiment.Result {
+	t.Helper()
+	s, err := experiment.New(e)
+	require.NoError(t, err)
+	s.Profiles = []string{device}
+	for name, value := range values {
+		require.NoError(t, s.Choose(name, value))
+	}
+	points, err := s.Points()
+	require.NoError(t, err)
+	results, err := s.Run(t.Context(), points, func() {})
+	require.NoError(t, err)
+	return results
+}
+
+// Three tenants with very different handlers have processors by their weights,
+// within 2%, on devices with and without clusters. In the order of arrival they do
+// not.
+func TestTenantsHaveTheirParts(t *testing.T) {
+	for _, device := range []string{"pspin", "spin-int"} {
+		for _, weights := range []string{equal, ascending} {
+			results := measured(t, tenants, device, map[string]string{"weights": weights, "spread": "8", "rounds": "80", "time": "4ms"})
+			require.Len(t, results, len(nic.Arbiters()))
+			for _, r := range results {
+				switch arbiter := r.Point.Text("arbiter"); arbiter {
+				case nic.WFQ, nic.WLBVT:
+					require.Less(t, r.Float("worst"), 0.02, "%v", r.Point)
+					require.Greater(t, r.Float("jain"), 0.999, "%v", r.Point)
+					require.Greater(t, r.Float("busy"), 0.95, "%v", r.Point)
+				default:
+					require.Less(t, r.Float("jain"), 0.8, "%v", r.Point)
+				}
+			}
+			require.Empty(t, wantedLess(results))
+		}
+	}
+}
+
+// Beside an aggressor that may have half of the processors, the victim's 99th
+// percentile is within 20% of alone with the other half, however long the
+// aggressor's handlers take. Without a limit it waits for one of them to end.
+func TestVictimKeepsItsHalf(t *testing.T) {
+	for _, device := range []string{"pspin", "spin-int"} {
+		for _, r := range measured(t, aggressor, device, map[string]string{"spread": "4,64,512", "arbiter": "wfq,wlbvt"}) {
+			if r.Point.Text("limit") == "half" {
+				require.Less(t, math.Abs(r.Float("slowdown")-1), 0.2, "%v", r.Point)
+			} else if r.Point.Int("spread") > 4 {
+				require.Greater(t, r.Float("slowdown"), 1.2, "%v", r.Point)
+			}
+		}
+	}
+}
