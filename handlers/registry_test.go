@@ -35,6 +35,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/rnr"
 	"github.com/spinsim/spinsim/handlers/rules"
 	"github.com/spinsim/spinsim/handlers/scan"
+	"github.com/spinsim/spinsim/handlers/sparse"
 	"github.com/spinsim/spinsim/handlers/sum"
 	"github.com/spinsim/spinsim/handlers/txlog"
 	"github.com/spinsim/spinsim/handlers/work"
@@ -219,6 +220,10 @@ var claims = map[string]claim{
 	"scan": {
 		state: of[scan.State](), code: 8192,
 		kinds: map[string]manifest.Kind{scan.Worker: manifest.Header, scan.Request: manifest.Payload},
+	},
+	"sparse": {
+		state: of[sparse.State](), code: 8192,
+		kinds: map[string]manifest.Kind{sparse.Handler: manifest.Payload},
 	},
 	"sum": {
 		state: of[sum.State](), code: 2048, straight: true,

@@ -80,6 +80,10 @@ const Groups = 255 - lastPT
 
 const lastPT = 2 + 2*mailbox.Interfaces
 
+// Portal returns the portal table entry of a group. Package sparse has groups
+// among the same numbers.
+func Portal(number int) uint32 { return lastPT + 1 + uint32(number) }
+
 // Group is a group of processes with a tree of aggregators.
 type Group struct {
 	o      Options
@@ -98,7 +102,7 @@ func (l *Loaded) Group(o Options) (*Group, error) {
 	if mtu := int(l.cluster.Profile().Fabric.MTU); mtu != block || mtu == 0 {
 		return nil, fmt.Errorf("reduction: packets of %d B (fabric.mtu), expected a multiple of 8", mtu)
 	}
-	g := &Group{o: o, pt: lastPT + 1 + uint32(o.Number), block: block}
+	g := &Group{o: o, pt: Portal(o.Number), block: block}
 	if err := g.check(l); err != nil {
 		return nil, err
 	}
@@ -158,7 +162,7 @@ func (g *Group) check(l *Loaded) error {
 	if units := fabric.UnitsOf(l.cluster.Fabric()); units != nil {
 		_, nodes = units.Nodes()
 	}
-	if err := o.Tree.check(len(o.Members), nodes); err != nil {
+	if err := o.Tree.Check(len(o.Members), nodes); err != nil {
 		return fmt.Errorf("reduction: %w", err)
 	}
 	return nil

@@ -50,8 +50,8 @@ func (t Tree) Height() (most int) {
 	return most
 }
 
-// check returns why a tree is none of a number of members on a number of nodes.
-func (t Tree) check(members, nodes int) error {
+// Check returns why a tree is none of a number of members on a number of nodes.
+func (t Tree) Check(members, nodes int) error {
 	parents, times := make([]int, len(t)), make([]int, members)
 	for i := range parents {
 		parents[i] = -1

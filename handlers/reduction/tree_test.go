@@ -103,7 +103,7 @@ func TestTreesThatAreNone(t *testing.T) {
 	ok := func() Tree {
 		return Tree{{Node: 0, Parent: -1, Children: []Ref{{Number: 0}, {true, 1}}}, {Node: 1, Place: 1, Children: []Ref{{Number: 1}}}}
 	}
-	require.NoError(t, ok().check(2, 2))
+	require.NoError(t, ok().Check(2, 2))
 	for want, spoil := range map[string]func(t Tree){
 		"aggregator 1 is on node 2 of 2":                                              func(t Tree) { t[1].Node = 2 },
 		"child 0 of aggregator 1 has number 2: there are 2 members and 2 aggregators": func(t Tree) { t[1].Children[0].Number = 2 },
@@ -116,10 +116,10 @@ func TestTreesThatAreNone(t *testing.T) {
 	} {
 		tree := ok()
 		spoil(tree)
-		require.EqualError(t, tree.check(2, 2), want)
+		require.EqualError(t, tree.Check(2, 2), want)
 	}
 	ring := Tree{{Parent: -1, Children: []Ref{{Number: 0}}}, {Parent: 2, Children: []Ref{{true, 2}}}, {Parent: 1, Children: []Ref{{true, 1}}}}
-	require.EqualError(t, ring.check(1, 1), "aggregator 1 is below itself")
+	require.EqualError(t, ring.Check(1, 1), "aggregator 1 is below itself")
 }
 
 func TestNICs(t *testing.T) {

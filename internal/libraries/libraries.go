@@ -24,6 +24,7 @@ import (
 	_ "github.com/spinsim/spinsim/handlers/rnr"
 	_ "github.com/spinsim/spinsim/handlers/rules"
 	_ "github.com/spinsim/spinsim/handlers/scan"
+	_ "github.com/spinsim/spinsim/handlers/sparse"
 	_ "github.com/spinsim/spinsim/handlers/sum"
 	_ "github.com/spinsim/spinsim/handlers/txlog"
 	_ "github.com/spinsim/spinsim/handlers/work"
