@@ -93,21 +93,22 @@ func TestRefused(t *testing.T) {
 				w.CopyFrom(b)
 				return w
 			}
-			result, good := p.Alloc(64), view(vector{3: 1})
+			good, sum := view(vector{3: 1}), vector{}
 			down := view(vector{3: 1, 5: 1})
 			down.Write()[0] = 9
-			require.EqualError(t, m.Allreduce(down, result), "sparse: pair 1 has index 5, expected more than 9 and less than 16")
-			require.EqualError(t, m.Allreduce(view(vector{16: 1}), result), "sparse: pair 0 has index 16, expected more than -1 and less than 16")
-			require.EqualError(t, m.Allreduce(view(vector{9: 1, 10: 1, 11: 1}), result), "sparse: block 1 has 3 pairs, expected at most 2 (Options.Most)")
-			require.ErrorContains(t, m.Allreduce(good.Slice(0, 7), result), "sparse: 7 B of pairs and a result of 64 B, expected")
-			require.ErrorContains(t, m.Allreduce(good, result.Slice(0, 0)), "a result of 0 B, expected")
-			require.NoError(t, m.Allreduce(good, result))
-			require.Equal(t, vector{3: 4}.dense(16), result.Read())
+			require.EqualError(t, m.Allreduce(16, down, nil), "sparse: pair 1 has index 5, expected more than 9 and less than 16")
+			require.EqualError(t, m.Allreduce(16, view(vector{16: 1}), nil), "sparse: pair 0 has index 16, expected more than -1 and less than 16")
+			require.EqualError(t, m.Allreduce(16, view(vector{9: 1, 10: 1, 11: 1}), nil), "sparse: block 1 has 3 pairs, expected at most 2 (Options.Most)")
+			require.ErrorContains(t, m.Allreduce(16, good.Slice(0, 7), nil), "sparse: 16 elements and 7 B of pairs, expected")
+			require.ErrorContains(t, m.Allreduce(0, good, nil), "0 elements and 8 B of pairs, expected 1 to 4294967294 elements")
+			require.NoError(t, m.Allreduce(16, good, sum.take(t)))
+			require.Equal(t, vector{3: 4}, sum)
+			elements := 16
 			if rank == 2 {
-				result = result.Slice(0, 32)
+				elements = 8
 			}
-			require.ErrorIs(t, m.Allreduce(good, result), ErrDiffers)
-			require.ErrorIs(t, m.Allreduce(good, result), ErrDiffers)
+			require.ErrorIs(t, m.Allreduce(elements, good, nil), ErrDiffers)
+			require.ErrorIs(t, m.Allreduce(elements, good, nil), ErrDiffers)
 			failed++
 			return nil
 		}))
@@ -137,9 +138,10 @@ func TestDensification(t *testing.T) {
 							v[4*i+uint32(rank)] = 1
 						}
 					}
-					source, result := p.Alloc(64), p.Alloc(4*elements)
+					source, sum := p.Alloc(64), vector{}
 					source.CopyFrom(v.pairs())
-					require.NoError(t, m.Allreduce(source, result))
+					require.NoError(t, m.Allreduce(elements, source, sum.take(t)))
+					require.Len(t, sum, map[bool]int{false: 8, true: 32}[different])
 					return nil
 				}))
 			}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/portals"
@@ -20,7 +21,6 @@ var ErrDiffers = errors.New("another member gave a vector of another length")
 // process looks at each and sends the block a window later itself.
 type Member struct {
 	group  *Group
-	p      *runtime.Proc
 	ni     *runtime.NI
 	rank   int
 	target portals.ID
@@ -29,16 +29,19 @@ type Member struct {
 	none   runtime.View   // the pair of a block of zeros
 	events portals.Handle
 	inbox  runtime.View // packets of results, by block modulo the window
+	list   []Pair       // of the last packet
 	first  uint32       // number of the next call's first block
 	broken error
 }
 
 // call is a call under way.
 type call struct {
-	source, result []byte
-	at             uint64 // address of source
-	starts         []int  // of blocks in source, and where the last one ends
-	results        []arrived
+	elements uint64 // of the vector
+	source   []byte
+	at       uint64 // address of source
+	starts   []int  // of blocks in source, and where the last one ends
+	results  []arrived
+	sum      func(list []Pair)
 }
 
 // arrived is what has come of a block's result.
@@ -53,7 +56,7 @@ func (g *Group) Open(p *runtime.Proc, rank int) (*Member, error) {
 	i := g.parent[rank]
 	s := &g.states[i]
 	m := &Member{
-		group: g, p: p, ni: u.NI, rank: rank, target: portals.PhysID(uint32(g.o.Tree[i].Node), g.pids[i]),
+		group: g, ni: u.NI, rank: rank, target: portals.PhysID(uint32(g.o.Tree[i].Node), g.pids[i]),
 		bits: KindPairs | uint64(g.place[rank])<<PlaceShift, none: p.Alloc(PairBytes),
 	}
 	binary.LittleEndian.PutUint32(m.none.Write(), None)
@@ -69,20 +72,20 @@ func (g *Group) Open(p *runtime.Proc, rank int) (*Member, error) {
 	return m, u.Err
 }
 
-// Allreduce adds up the pairs of all members. Source has a member's pairs, PairBytes
-// each as in Pair, with ascending indices; result is a vector of float32, which
-// gets the sums, and zeros elsewhere. All members make the same calls in the same
-// order. Each packet, sent or received, takes time of the core.
-func (m *Member) Allreduce(source, result runtime.View) error {
+// Allreduce adds up vectors of so many elements. Source has the member's pairs,
+// PairBytes each as in Pair, with ascending indices. sum gets the pairs of the
+// result, a packet's at a time: blocks in any order, no index twice, no zeros. It
+// must not keep the list, and pays itself for what it does with it. All members
+// make the same calls in the same order. Each packet, sent or received, takes time
+// of the core.
+func (m *Member) Allreduce(elements int, source runtime.View, sum func(list []Pair)) error {
 	if m.broken != nil {
 		return m.broken
 	}
-	c := &call{source: source.Read(), result: result.Write(), at: source.Addr()}
+	c := &call{elements: uint64(elements), source: source.Read(), at: source.Addr(), sum: sum}
 	if err := m.divide(c); err != nil {
 		return err
 	}
-	clear(c.result)
-	m.p.Stream(int64(len(c.source)), int64(len(c.result)))
 	blocks := len(c.starts) - 1
 	c.results = make([]arrived, blocks)
 	for b := range min(blocks, m.group.o.Window) {
@@ -111,12 +114,10 @@ func (m *Member) Allreduce(source, result runtime.View) error {
 
 // divide checks the pairs and finds the blocks.
 func (m *Member) divide(c *call) error {
-	const element = 4
-	if n := len(c.result); n == 0 || n%element != 0 || n/element >= None || len(c.source)%PairBytes != 0 {
-		return fmt.Errorf("sparse: %d B of pairs and a result of %d B, expected pairs of %d B and elements of %d B, at least one",
-			len(c.source), n, PairBytes, element)
+	if c.elements == 0 || c.elements >= None || len(c.source)%PairBytes != 0 {
+		return fmt.Errorf("sparse: %d elements and %d B of pairs, expected 1 to %d elements and pairs of %d B", c.elements, len(c.source), uint32(None-1), PairBytes)
 	}
-	n, span := uint64(len(c.result)/element), uint64(m.group.o.Span)
+	n, span := c.elements, uint64(m.group.o.Span)
 	c.starts = append(c.starts, 0)
 	before := int64(-1)
 	for at := 0; at < len(c.source); at += PairBytes {
@@ -143,7 +144,7 @@ func (m *Member) divide(c *call) error {
 // send sends a block.
 func (m *Member) send(c *call, b int) error {
 	at, to := c.starts[b], c.starts[b+1]
-	put := portals.Put{MD: m.memory, Target: m.target, PT: m.group.pt, HdrData: uint64(m.first+uint32(b)) | uint64(len(c.result)/4)<<32}
+	put := portals.Put{MD: m.memory, Target: m.target, PT: m.group.pt, HdrData: uint64(m.first+uint32(b)) | c.elements<<32}
 	for packet := uint64(0); ; packet++ {
 		n := min(to-at, int(m.group.states[0].Packet))
 		put.Offset, put.Length = c.at+uint64(at), uint64(n)
@@ -160,8 +161,8 @@ func (m *Member) send(c *call, b int) error {
 	}
 }
 
-// take waits for a packet of the result, adds its values to the vector and
-// returns its block.
+// take waits for a packet of the result, passes its pairs on and returns its
+// block.
 func (m *Member) take(c *call) (block int, err error) {
 	e, err := m.ni.EQWait(m.events)
 	if err != nil {
@@ -173,12 +174,14 @@ func (m *Member) take(c *call) (block int, err error) {
 	}
 	at := int(e.Start - m.inbox.Addr())
 	list := m.inbox.Slice(at, at+int(e.MLength)).Read()
+	m.list = m.list[:0]
 	for ; len(list) > 0; list = list[PairBytes:] {
-		if index := binary.LittleEndian.Uint32(list); index != None {
-			copy(c.result[4*index:], list[4:PairBytes])
+		p := Pair{Index: binary.LittleEndian.Uint32(list), Value: math.Float32frombits(binary.LittleEndian.Uint32(list[4:]))}
+		if p.Index != None {
+			m.list = append(m.list, p)
 		}
 	}
-	m.p.Stream(int64(e.MLength), int64(e.MLength)/2)
+	c.sum(m.list)
 	block = int(e.MatchBits >> IndexShift)
 	r := &c.results[block]
 	r.packets++

@@ -11,7 +11,7 @@
 //	tree, err := reduction.Switches(cluster, members, 0)
 //	group, err := library.Group(sparse.Options{Members: members, Tree: tree, Span: 4096}) // before the programs
 //	m, err := group.Open(p, rank)                                                     // in each program
-//	err = m.Allreduce(pairs, sum)
+//	err = m.Allreduce(1<<20, pairs, func(sum []sparse.Pair) { ... })
 package sparse
 
 import "structs"
@@ -23,6 +23,9 @@ const (
 	MaxPackets  = 1 << 12 // that a child may send of a block
 	MaxSpan     = 1 << 24 // indices of a block
 )
+
+// Turn is how many full packets a handler adds of those that came early.
+const Turn = 64
 
 // State is the HPU memory of an aggregator. Behind it lie Children records of
 // type Child, and then 2*Window slots of SlotBytes.
@@ -153,6 +156,7 @@ const (
 	KindPairs               // from a child
 	KindResult              // from the parent
 	KindTrouble             // a status that ends the group
+	KindMore                // to self: there are more packets to add
 )
 
 // Places in match bits, behind the kind: of the child among its parent's, of the

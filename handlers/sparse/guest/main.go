@@ -23,6 +23,8 @@ func aggregator(p *spin.Payload, s *sparse.State) spin.Code {
 		return down(s, &spin.Op{Local: p.Base, Length: uint64(p.Length), HdrData: p.HdrData, MatchBits: p.MatchBits})
 	case sparse.KindTrouble:
 		return trouble(s)
+	case sparse.KindMore:
+		return drain(s, slot(s, uint32(p.HdrData)))
 	}
 	return strange(s)
 }
@@ -146,14 +148,20 @@ func one(x float32) float32 {
 // drain adds the kept packets whose turn it is, and gives the slot back. A packet
 // that has come while it did so finds the slot taken, so it looks again. Looking
 // suspends until the time of the handler: the slot is taken as long as adding
-// takes.
+// takes. After sparse.Turn packets' bytes another handler goes on, so that a
+// handler's budget suffices for any number of children.
 func drain(s *sparse.State, l *sparse.Slot) (code spin.Code) {
+	added := uint32(0)
 	for {
 		for l.Next < s.Children {
+			if added >= sparse.Turn*s.Packet && more(s, l) {
+				return code
+			}
 			k := next(s, l)
 			if k == nil || spin.Apply32(spin.Swap32, &k.Came, 0) == 0 {
 				break
 			}
+			added += k.Bytes
 			code = min(code, absorb(s, l, k, spin.After(k)))
 		}
 		if l.Next == s.Children {
@@ -165,6 +173,14 @@ func drain(s *sparse.State, l *sparse.Slot) (code spin.Code) {
 			return code
 		}
 	}
+}
+
+// more gives a slot to another handler, which goes on. Without room for a message
+// to self, this one does.
+func more(s *sparse.State, l *sparse.Slot) bool {
+	return !spin.ToSelf(&spin.Op{
+		Local: spin.AddrOf(&l.Block), Length: 4, PTIndex: s.PT, MatchBits: sparse.KindMore, HdrData: uint64(l.Block.Run),
+	}).Failed()
 }
 
 // next is where the packet whose turn it is would be kept. A child that has sent

@@ -27,12 +27,18 @@ func newBench(t *testing.T, root, table uint32) *bench {
 		PT: 9, Children: 2, Window: 2, Packet: packet, Span: 8, Table: table, Root: root,
 		ParentNID: 77, ParentPID: 7, Place: 5, Kept: 8 * (sparse.KeptHead + packet), Results: 4,
 	}
+	return newBenchOf(t, state, 4)
+}
+
+// newBenchOf is for children of so many packets a block.
+func newBenchOf(t *testing.T, state sparse.State, packets uint32) *bench {
 	d := spintest.New(t, spintest.Config{MTU: 64})
 	b := &bench{d: d, s: spintest.NewState[sparse.State](d, int(state.Bytes())), h: spintest.Handlers[sparse.State]{Payload: aggregator}}
 	*b.s = state
 	children := spintest.Handlers[sparse.State]{Payload: func(_ *spin.Payload, s *sparse.State) spin.Code {
 		for i := range s.Children {
-			*child(s, i) = sparse.Child{NID: 100 + i, PID: i, First: 4 * i * (sparse.KeptHead + packet), Packets: 4, Bytes: packet}
+			first := packets * i * (sparse.KeptHead + packet)
+			*child(s, i) = sparse.Child{NID: 100 + i, PID: i, First: first, Packets: packets, Bytes: packet}
 		}
 		return spin.Success
 	}}
@@ -95,6 +101,50 @@ func TestOrder(t *testing.T) {
 		require.Equal(t, run|100<<32, up.HdrData)
 	}
 	require.Equal(t, sparse.Counts{Packets: 36, Early: 27, Blocks: 9}, b.s.Counts)
+}
+
+// A handler adds so many early packets, and a message to self has another one go
+// on, which finds the slot still taken.
+func TestTurns(t *testing.T) {
+	const each = 2 * sparse.Turn / 3
+	size := uint32(sparse.KeptHead + packet)
+	b := newBenchOf(t, sparse.State{
+		PT: 9, Children: 4, Window: 1, Packet: packet, Span: 8, Table: 8, Kept: 4 * each * size, Results: 4,
+	}, each)
+	for place := range uint64(4) {
+		for n := range uint64(each) {
+			if place+n > 0 {
+				b.pairs(place, n, 0, n/(each-1), sparse.Pair{Index: 8, Value: 1}, sparse.Pair{Index: 9, Value: 1})
+			}
+		}
+	}
+	handlers := 1
+	b.pairs(0, 0, 0, 0, sparse.Pair{Index: 8, Value: 1}, sparse.Pair{Index: 9, Value: 1})
+	for ; len(b.d.Puts()) == 0; handlers++ {
+		self := b.d.Named("to_self")[handlers-1]
+		spintest.Deliver(b.d, b.h, b.s, spintest.Message{Data: make([]byte, self.Op.Length), MatchBits: self.Op.MatchBits, HdrData: self.Op.HdrData})
+	}
+	require.Equal(t, 3, handlers)
+	list, last := b.sent(0)
+	require.True(t, last)
+	require.Equal(t, []sparse.Pair{{Index: 8, Value: 4 * each}, {Index: 9, Value: 4 * each}}, list)
+}
+
+// A put that fails is the handler's failure, also if others succeed after it.
+// Without room for messages to self, a handler goes on itself.
+func TestFailures(t *testing.T) {
+	b := newBench(t, 1, 8)
+	b.pairs(0, 0, 0, sparse.Last, none)
+	b.d.Fail("put_from_device", spin.Denied, 1)
+	require.Equal(t, spin.Fail, b.pairs(1, 0, 0, sparse.Last, none))
+	require.Len(t, b.d.Puts(), 2)
+	b = newBenchOf(t, sparse.State{PT: 9, Children: 1, Window: 1, Packet: packet, Span: 8, Table: 8, Kept: 8 * sparse.Turn * packet, Results: 4}, 2*sparse.Turn)
+	for n := range uint64(2*sparse.Turn - 1) {
+		b.pairs(0, n+1, 0, n/(2*sparse.Turn-2), sparse.Pair{Index: 8, Value: 1}, sparse.Pair{Index: 9, Value: 1})
+	}
+	b.d.Fail("to_self", spin.NoSpace, 1000)
+	b.pairs(0, 0, 0, 0, none)
+	require.Len(t, b.d.Puts(), 1)
 }
 
 // A hash table sends a pair on whose place is taken, in full packets, and what it
