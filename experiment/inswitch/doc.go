@@ -1,13 +1,14 @@
-// Package inswitch has the experiment on switches that compute.
+// Package inswitch has the experiments on switches that compute.
 package inswitch
 
 import "github.com/spinsim/spinsim/experiment"
 
-// Publication has the experiment of this package.
+// Publication has the experiments of this package.
 var Publication = &experiment.Publication{
 	Name: "inc", Title: "Switches that compute", Sources: []string{"atlahs-inc"}, Minutes: 1,
-	Experiments: []*experiment.Experiment{inSwitch},
+	Experiments: []*experiment.Experiment{inSwitch, ofPairs},
 	Runs: []experiment.PublicationRun{
 		{Experiment: "inswitch", Quick: experiment.Choice{Values: "ranks=2,16 size=64KiB"}},
+		{Experiment: "sparse", Quick: experiment.Choice{Values: "density=1%,50% size=64KiB"}},
 	},
 }

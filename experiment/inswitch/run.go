@@ -23,13 +23,14 @@ import (
 type measured struct {
 	*experiment.Point
 	ranks, bytes int
+	density      float64 // share of elements that are not zero
 	want         []byte
 	mu           sync.Mutex // of what ranks write
 	last         sim.Time   // when the last one had the result
 }
 
 func run(ctx context.Context, p *experiment.Point) (values experiment.Values, err error) {
-	m := &measured{Point: p, ranks: p.Int("ranks"), bytes: p.Int("size")}
+	m := &measured{Point: p, ranks: p.Int("ranks"), bytes: p.Int("size"), density: 1}
 	c, err := runtime.NewCluster(p.Config(ctx, m.ranks))
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func run(ctx context.Context, p *experiment.Point) (values experiment.Values, er
 	m.expect()
 	var tree reduction.Tree
 	if inTree(p) {
-		tree, err = m.trees(c)
+		tree, err = m.trees(c, p.Text("mode"), p.Int("window"))
 	} else {
 		err = m.messages(c)
 	}
@@ -71,30 +72,35 @@ func (m *measured) sent(c *runtime.Cluster) int64 {
 	return bytes / int64(m.ranks)
 }
 
-// trees starts aggregators and the ranks, which are members of their group.
-func (m *measured) trees(c *runtime.Cluster) (tree reduction.Tree, err error) {
-	library, err := reduction.Load(c)
-	if err != nil {
-		return nil, err
-	}
+// tree places the ranks and aggregators.
+func (m *measured) tree(c *runtime.Cluster, where string) (members []portals.ID, tree reduction.Tree, err error) {
 	pid := uint32(0)
-	if m.Text("mode") == byNICTree {
+	if where == byNICTree {
 		pid = 1 // the aggregator is the first process of its node
 	}
-	var members []portals.ID
 	for rank := range m.ranks {
 		members = append(members, portals.PhysID(uint32(rank), pid))
 	}
-	if m.Text("mode") == bySwitch {
+	if where == bySwitch {
 		tree, err = reduction.Switches(c, members, 0)
 	} else {
 		const below = 2
 		tree, err = reduction.NICs(members, below)
 	}
+	return members, tree, err
+}
+
+// trees starts aggregators and the ranks, which are members of their group.
+func (m *measured) trees(c *runtime.Cluster, where string, window int) (reduction.Tree, error) {
+	library, err := reduction.Load(c)
 	if err != nil {
 		return nil, err
 	}
-	group, err := library.Group(reduction.Options{Members: members, Tree: tree, Window: m.Int("window")})
+	members, tree, err := m.tree(c, where)
+	if err != nil {
+		return nil, err
+	}
+	group, err := library.Group(reduction.Options{Members: members, Tree: tree, Window: window})
 	if err != nil {
 		return nil, err
 	}
@@ -188,14 +194,17 @@ func ring(r *mpi.Rank, v runtime.View) error {
 }
 
 // number is the element of a rank at place i: a small whole number, so that
-// sums are exact in any order.
-func number(rank, i int, seed uint64) float32 {
-	return float32(int64((uint64(rank)*7+uint64(i)*13+seed)%61) - 20)
+// sums are exact in any order. Which are not zero is by chance, at each rank.
+func (m *measured) number(rank, i int) float32 {
+	if m.density < 1 && !m.chosen(rank, i) {
+		return 0
+	}
+	return float32(int64((uint64(rank)*7+uint64(i)*13+m.Seed)%61) - 20)
 }
 
 func (m *measured) fill(b []byte, rank int) {
 	for i := range m.bytes / element {
-		binary.LittleEndian.PutUint32(b[element*i:], math.Float32bits(number(rank, i, m.Seed)))
+		binary.LittleEndian.PutUint32(b[element*i:], math.Float32bits(m.number(rank, i)))
 	}
 }
 
@@ -205,7 +214,7 @@ func (m *measured) expect() {
 	for i := range m.bytes / element {
 		sum := float32(0)
 		for rank := range m.ranks {
-			sum += number(rank, i, m.Seed)
+			sum += m.number(rank, i)
 		}
 		binary.LittleEndian.PutUint32(m.want[element*i:], math.Float32bits(sum))
 	}
