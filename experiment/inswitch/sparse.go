@@ -42,7 +42,7 @@ where. In profile inc a pipeline has any packet done in 100 ns, also one that en
 --set serve.reduction.payload=hpu HPUs do both, and it takes them time. Ranks of sparse look at each packet of the sum; in dense, triggered operations do.
 What a rank does with the sum takes no time.`,
 	Source: "ours", Profiles: []string{"inc"},
-	Smoke: []experiment.Values{{"mode": asPairs, "ranks": 5, "size": 9000}},
+	Smoke: []experiment.Values{{"mode": asPairs, "where": byNICTree, "density": 0.2, "ranks": 5, "size": 9000}},
 	Axes: []experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: []string{asVector, asPairs}, Help: "what ranks send: dense, sparse"},
 		{Name: "where", Kind: report.Text, Of: []string{bySwitch, byNICTree}, Default: bySwitch, Help: "who adds: switch, nic-tree"},
@@ -188,8 +188,8 @@ func (m *measured) pairs(c *runtime.Cluster) (*sparse.Group, error) {
 			}
 			source, result := p.Alloc(len(vectors[rank])), p.Alloc(m.bytes)
 			source.CopyFrom(vectors[rank])
-			sum := result.Write()
 			err = member.Allreduce(m.bytes/element, source, func(list []sparse.Pair) {
+				sum := result.Write()
 				for _, p := range list {
 					binary.LittleEndian.PutUint32(sum[element*p.Index:], math.Float32bits(p.Value))
 				}

@@ -37,9 +37,8 @@ type Member struct {
 // call is a call under way.
 type call struct {
 	elements uint64 // of the vector
-	source   []byte
-	at       uint64 // address of source
-	starts   []int  // of blocks in source, and where the last one ends
+	at       uint64 // address of the pairs
+	starts   []int  // of blocks in the pairs, and where the last one ends
 	results  []arrived
 	sum      func(list []Pair)
 }
@@ -82,8 +81,8 @@ func (m *Member) Allreduce(elements int, source runtime.View, sum func(list []Pa
 	if m.broken != nil {
 		return m.broken
 	}
-	c := &call{elements: uint64(elements), source: source.Read(), at: source.Addr(), sum: sum}
-	if err := m.divide(c); err != nil {
+	c := &call{elements: uint64(elements), at: source.Addr(), sum: sum}
+	if err := m.divide(c, source.Read()); err != nil {
 		return err
 	}
 	blocks := len(c.starts) - 1
@@ -113,15 +112,15 @@ func (m *Member) Allreduce(elements int, source runtime.View, sum func(list []Pa
 }
 
 // divide checks the pairs and finds the blocks.
-func (m *Member) divide(c *call) error {
-	if c.elements == 0 || c.elements >= None || len(c.source)%PairBytes != 0 {
-		return fmt.Errorf("sparse: %d elements and %d B of pairs, expected 1 to %d elements and pairs of %d B", c.elements, len(c.source), uint32(None-1), PairBytes)
+func (m *Member) divide(c *call, pairs []byte) error {
+	if c.elements == 0 || c.elements >= None || len(pairs)%PairBytes != 0 {
+		return fmt.Errorf("sparse: %d elements and %d B of pairs, expected 1 to %d elements and pairs of %d B", c.elements, len(pairs), uint32(None-1), PairBytes)
 	}
 	n, span := c.elements, uint64(m.group.o.Span)
 	c.starts = append(c.starts, 0)
 	before := int64(-1)
-	for at := 0; at < len(c.source); at += PairBytes {
-		index := binary.LittleEndian.Uint32(c.source[at:])
+	for at := 0; at < len(pairs); at += PairBytes {
+		index := binary.LittleEndian.Uint32(pairs[at:])
 		if int64(index) <= before || uint64(index) >= n {
 			return fmt.Errorf("sparse: pair %d has index %d, expected more than %d and less than %d", at/PairBytes, index, before, n)
 		}
@@ -131,11 +130,11 @@ func (m *Member) divide(c *call) error {
 		before = int64(index)
 	}
 	for uint64(len(c.starts)) <= (n+span-1)/span {
-		c.starts = append(c.starts, len(c.source))
+		c.starts = append(c.starts, len(pairs))
 	}
 	for b, from := range c.starts[:len(c.starts)-1] {
-		if pairs := (c.starts[b+1] - from) / PairBytes; pairs > m.group.o.Most {
-			return fmt.Errorf("sparse: block %d has %d pairs, expected at most %d (Options.Most)", b, pairs, m.group.o.Most)
+		if n := (c.starts[b+1] - from) / PairBytes; n > m.group.o.Most {
+			return fmt.Errorf("sparse: block %d has %d pairs, expected at most %d (Options.Most)", b, n, m.group.o.Most)
 		}
 	}
 	return nil

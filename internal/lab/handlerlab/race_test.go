@@ -10,6 +10,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/reduction"
+	"github.com/spinsim/spinsim/handlers/sparse"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -212,6 +213,43 @@ func TestAggregatorHasNoRaces(t *testing.T) {
 		var state reduction.State
 		require.NoError(t, spin.DecodeState(r.State, &state))
 		require.Equal(t, reduction.Counts{Vectors: 18, Early: state.Counts.Early, Blocks: 3, Results: 6}, state.Counts)
+		require.Positive(t, state.Counts.Early)
+	}
+}
+
+// TestSparseAggregatorHasNoRaces sends two blocks of pairs of six children at
+// once, two packets of each, which come in any order, and a result.
+func TestSparseAggregatorHasNoRaces(t *testing.T) {
+	p, err := profile.Load("spin-dis", "hpu.cores=16")
+	require.NoError(t, err)
+	const full = 4096
+	for _, root := range []string{"0", "1"} {
+		cfg := &Config{
+			Module: handlers.Must("sparse"), Profile: p, Race: true, Host: make([]byte, 1<<16), HPUMemory: 1 << 20,
+			Watched: runtime.Config{Limits: sim.Limits{Until: sim.Millisecond}},
+		}
+		require.NoError(t, cfg.SetState("children=6,window=1,parent_nid=1,results=2,kept=49536,root="+root))
+		for i := range uint32(6) {
+			child := sparse.Child{NID: 1, First: 2 * i * (sparse.KeptHead + full), Packets: 2, Bytes: full}
+			cfg.State.Bytes = append(cfg.State.Bytes, spin.EncodeState(&child)...)
+		}
+		for run := range uint64(2) {
+			for _, place := range []uint64{3, 0, 5, 1, 2, 4} {
+				for _, last := range []uint64{1, 0} {
+					cfg.Messages = append(cfg.Messages, Message{
+						Source: AnySource, Data: make([]byte, 4096), HdrData: run | 2048<<32,
+						MatchBits: sparse.KindPairs | last*sparse.Last | place<<sparse.PlaceShift | last<<sparse.PacketShift | run<<sparse.IndexShift,
+					})
+				}
+			}
+			cfg.Messages = append(cfg.Messages, Message{Source: AnySource, Data: make([]byte, 64), MatchBits: sparse.KindResult})
+		}
+		r := mustRun(t, cfg)
+		require.Empty(t, r.Races)
+		var state sparse.State
+		require.NoError(t, spin.DecodeState(r.State, &state))
+		require.EqualValues(t, 24, state.Counts.Packets)
+		require.EqualValues(t, 2, state.Counts.Blocks)
 		require.Positive(t, state.Counts.Early)
 	}
 }
