@@ -55,9 +55,7 @@ What a rank does with the sum takes no time.`,
 	Points:      canPair,
 	Independent: true,
 	Run:         runPairs,
-	Memory: func(p *experiment.Point) int64 {
-		return p.Footprint(2*p.Int("ranks")) + 12*int64(p.Int("ranks"))*int64(p.Int("size"))
-	},
+	Memory:      roomOfPairs,
 	Columns: append([]report.Column{
 		{Name: experiment.LatencyColumn, Unit: "us", Kind: report.Duration, Help: "from the call until the last rank has the result"},
 		{Name: bytesColumn, Unit: "bytes", Kind: report.Size, Help: "bytes that all links have carried, headers included"},
@@ -80,6 +78,21 @@ What a rank does with the sum takes no time.`,
 		Summary: []string{experiment.ProfileColumn, "where", "block", "sums", "ranks", "bytes", "density", "mode", "latency_us", "speedup_vs_dense", bytesColumn, "bytes_saved"},
 	},
 	Notes: []string{"Every byte of every rank's result was compared with what it must be."},
+}
+
+// roomOfPairs adds the vectors, in pairs twice as large at a rank and in its
+// inbox, and what aggregators have for two windows: tables, and as much again
+// for each child.
+func roomOfPairs(p *experiment.Point) int64 {
+	ranks, size := int64(p.Int("ranks")), int64(p.Int("size"))
+	need := p.Footprint(2*p.Int("ranks")) + (8*ranks+4)*size
+	switch {
+	case p.Text("mode") == asVector:
+		return need
+	case p.Text("where") == byNICTree: // with the rank and two others below each
+		return need + 4*4*ranks*size
+	}
+	return need + 2*4*(ranks+1)*size
 }
 
 // canPair reports which points exist.

@@ -74,7 +74,8 @@ type Options struct {
 	Table int
 	// Window is how many blocks a member may have sent without their results, 1 to
 	// MaxWindow. 0: as many as fit into the packet buffer and the HPU memory of
-	// every aggregator, at most DefaultWindow, and Blocks if it is not 0.
+	// every aggregator, at most DefaultWindow, and Blocks if it is not 0. Groups that
+	// call at the same time share the packet buffers of their nodes: give them less.
 	Window int
 	// Blocks is how many the longest vector has; 0: any number.
 	Blocks int
