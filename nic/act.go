@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
@@ -37,7 +38,6 @@ type act struct {
 	hostWrites freeList[hostWrite]
 	tells      bool  // contexts what the costs of handlers depend on
 	lost       int64 // actions on counters that were freed before the action's time
-	_          [8]byte
 }
 
 // resuming lets suspended handlers continue.
@@ -85,7 +85,7 @@ const (
 	kindIssue sim.Kind = kindsOfAct + iota
 	// *dmaOp: the handler's time has come, and the operation goes on the bus
 	kindDMAIssue
-	kindDMAAgain  // *dmaOp: a write to memory that was absent is tried again
+	kindDMAAgain  // *host.Access: a write to memory that was absent is tried again
 	kindHostWrote // *hostWrite: bytes of the host have reached HPU memory
 )
 
@@ -96,7 +96,7 @@ func (d *act) handle(e *sim.Event) {
 	case kindDMAIssue:
 		d.issueDMA(e.P.(*dmaOp))
 	case kindDMAAgain:
-		d.bus.Again(&e.P.(*dmaOp).access, 0)
+		d.bus.Again(e.P.(*host.Access), 0)
 	case kindHostWrote:
 		d.hostWrote(e.P.(*hostWrite))
 	default:

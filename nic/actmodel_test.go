@@ -17,7 +17,7 @@ import (
 // answered once, with what a memory of its own would answer; what faults is
 // waited for, or told to who has asked for it; and no more bytes are on their
 // way than hpu.dma_bytes, but for one operation alone, with nobody overtaking
-// who waits for room.
+// who waits for room. The same for tenants who take turns in pieces.
 func TestActCarriesDMAOut(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		told, full := 0, 0
@@ -26,6 +26,13 @@ func TestActCarriesDMAOut(t *testing.T) {
 			x := newActStage(rt, e, module, n)
 			x.hpu.DMABytes, x.spec.FaultTries = sim.Size(rapid.SampledFrom([]int{64, 500, 1 << 20}).Draw(rt, "dma_bytes")), 1000
 			x.hpu.DMAWrite = rapid.SampledFrom([]string{Initiated, Landed}).Draw(rt, "dma_write")
+			memories := []*Memory{x.memory}
+			if a := rapid.SampledFrom([]string{"", RoundRobin, WFQ}).Draw(rt, "arbiter"); a != "" {
+				x.hpu.Arbiter, x.hpu.Fragment = a, sim.Size(rapid.SampledFrom([]int{0, 64, 130}).Draw(rt, "fragment"))
+				one := Tenant{UID: 1, Weight: 3, DMABytes: sim.Size(rapid.SampledFrom([]int{0, 300}).Draw(rt, "dma_bytes of one"))}
+				x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"one": one}))
+				memories = append(memories, &Memory{name: "one", program: x.program, tenant: 1})
+			}
 			chance := rapid.SampledFrom([]float64{0, 0.3})
 			x.buses.Translate(hosttest.NewRandom(x.engine, 1, &x.buses, hosttest.Chances{Fault: chance.Draw(rt, "fault"), Most: 4, Late: chance.Draw(rt, "late"), Delay: sim.Microsecond}))
 			x.after = func() {
@@ -34,6 +41,13 @@ func TestActCarriesDMAOut(t *testing.T) {
 					require.False(rt, d.dma.fits(d.dma.waits.front()))
 				}
 				require.LessOrEqual(rt, x.d.dma.bytes, max(int64(x.hpu.DMABytes), dmaSlot))
+				if t := x.d.dma.turns; t != nil {
+					for i := range t.lines {
+						l := &t.lines[i]
+						require.LessOrEqual(rt, l.reading, max(l.most, dmaSlot))
+						require.LessOrEqual(rt, l.queued, max(l.quantum, dmaSlot))
+					}
+				}
 			}
 			var lines [2]host.Order
 			var models []*dmaModel
@@ -41,9 +55,19 @@ func TestActCarriesDMAOut(t *testing.T) {
 				m := drawDMA(rt)
 				m.h = x.begin(sim.Time(rapid.IntRange(0, 2000).Draw(rt, "begins"))*sim.Nanosecond, &lines[rapid.IntRange(0, 1).Draw(rt, "line")], m.actions...)
 				m.h.before = m.before
+				m.h.in.handlers.memory = rapid.SampledFrom(memories).Draw(rt, "memory")
 				models = append(models, m)
 			}
 			x.finish()
+			for _, m := range memories {
+				require.Zero(rt, m.uses)
+			}
+			if turns := x.d.dma.turns; turns != nil {
+				for i := range turns.lines {
+					l := &turns.lines[i]
+					require.Zero(rt, int(l.bytes+l.queued+l.reading)+l.ops.len())
+				}
+			}
 			for _, m := range models {
 				told += m.check()
 			}

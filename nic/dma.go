@@ -28,7 +28,7 @@ type dmaOp struct {
 	message uint64         // its msg_id
 	// Padding to whole cache lines. The access begins one line, and the fields
 	// behind it begin the fourth.
-	_ [32]byte
+	_ [16]byte
 }
 
 // dmaState is the part that is reset for each operation.
@@ -49,12 +49,17 @@ type dmaState struct {
 	tries   int32
 	space   uint32 // as the handler named it
 	local   uint32
-	op      hpu.Op // the blocking form
-	vectors bool   // the range is in host
-	inPlace bool   // to host memory: no copy of the bytes is kept
-	apart   bool   // the range has no bytes of its own: they are found when they move
-	posted  bool   // nobody waits for it
-	told    bool   // its handler wants to see page faults, instead of a retry
+	op      hpu.Op      // the blocking form
+	sent    int32       // bytes put on the bus in pieces, with turns
+	landing int32       // pieces on the bus
+	taken   int32       // bytes of pieces that the bus has begun to take
+	status  host.Status // of the pieces that have landed
+	asks    bool        // the handler waits until the write begins
+	vectors bool        // the range is in host
+	inPlace bool        // to host memory: no copy of the bytes is kept
+	apart   bool        // the range has no bytes of its own: they are found when they move
+	posted  bool        // nobody waits for it
+	told    bool        // its handler wants to see page faults, instead of a retry
 }
 
 const (
@@ -232,7 +237,7 @@ func (d *act) startDMA(r *run, a *hpu.Action, at sim.Time) int64 {
 		return hpu.NoSpace
 	}
 	d.trace.by(r, o, at)
-	d.dma.bytes += int64(o.access.Length)
+	d.dma.take(o)
 	r.handles[free] = dmaHandle{used: true}
 	o.handle = int32(free)
 	d.post(at, kindDMAIssue, 0, o)
@@ -244,11 +249,26 @@ type dmaRoom struct {
 	hpu   *HPUSpec
 	bytes int64        // in use
 	waits ring[*dmaOp] // blocking operations for which there is no room
+	turns *turns       // nil: operations go in the order in which they come
 }
 
 // open reports whether an operation may go now: there is room for it, and no
 // other operation waits for room.
-func (s *dmaRoom) open(o *dmaOp) bool { return s.waits.len() == 0 && s.fits(o) }
+func (s *dmaRoom) open(o *dmaOp) bool {
+	if s.turns != nil {
+		return s.turns.accepts(o)
+	}
+	return s.waits.len() == 0 && s.fits(o)
+}
+
+// take gives an operation its room.
+func (s *dmaRoom) take(o *dmaOp) {
+	if s.turns != nil {
+		s.turns.of(o).bytes += int64(o.access.Length)
+		return
+	}
+	s.bytes += int64(o.access.Length)
+}
 
 // fits reports whether there is room for an operation. An operation larger than
 // hpu.dma_bytes goes when there is no other.
@@ -266,19 +286,29 @@ func (d *act) blockingDMA(r *run) (result int64, ready bool) {
 	if posted(w.op) {
 		o.posts()
 	}
-	if !d.dma.open(o) {
+	if d.dma.turns == nil && !d.dma.open(o) {
 		d.dma.waits.push(o)
 		return 0, false
 	}
-	d.dma.bytes += int64(o.access.Length)
+	d.dma.take(o)
 	d.issueDMA(o)
-	return o.begun(), o.handle == released
+	if d.dma.turns == nil || int(o.sent) == o.access.Length {
+		return o.begun(), o.handle == released
+	}
+	o.asks = true
+	return 0, false
 }
 
 // dmaEnded frees the room of an operation. Operations that wait for room then
 // go on the bus.
-func (d *act) dmaEnded(length int) {
-	d.dma.bytes -= int64(length)
+func (d *act) dmaEnded(o *dmaOp) {
+	if d.dma.turns != nil {
+		l := d.dma.turns.of(o)
+		l.bytes -= int64(o.access.Length)
+		d.turn(l, nil)
+		return
+	}
+	d.dma.bytes -= int64(o.access.Length)
 	for d.dma.waits.len() > 0 && d.dma.fits(d.dma.waits.front()) {
 		o := d.dma.waits.pop()
 		d.dma.bytes += int64(o.access.Length)
@@ -292,20 +322,43 @@ func (d *act) dmaEnded(length int) {
 // only until the write begins. If it begins at once, the operation is released
 // and the handler may continue now.
 func (d *act) issueDMA(o *dmaOp) {
-	a := &o.access
+	if o.op == hpu.OpDMAToHost {
+		o.write = int32(o.in.begin())
+	}
+	if d.dma.turns != nil {
+		l := d.dma.turns.of(o)
+		l.ops.push(o)
+		d.turn(l, o)
+		return
+	}
+	d.put(o, &o.access)
+}
+
+// put puts an access of an operation on the bus.
+func (d *act) put(o *dmaOp, a *host.Access) {
 	switch o.op {
 	case hpu.OpDMAToHost:
-		o.write = int32(o.in.begin())
-		a.Begin = o.handle == noHandle && d.hpu.DMAWrite == Initiated
-		if d.bus.Write(a) && a.Begin {
+		a.Begin = d.dma.turns != nil || d.asksBegin(o)
+		begun := d.bus.Write(a)
+		if d.dma.turns != nil {
+			d.dma.turns.of(o).waits(o, a, begun)
+		}
+		if begun && d.asksBegin(o) && o.allBegun(a) {
 			o.handle = released
 		}
+		return
 	case hpu.OpDMAFromHost:
 		d.bus.Read(a)
 	default:
 		d.bus.Atomic(a)
 	}
+	if d.dma.turns != nil {
+		d.dma.turns.of(o).waits(o, a, false)
+	}
 }
+
+// asksBegin reports whether a handler waits for the bus to take its write.
+func (d *act) asksBegin(o *dmaOp) bool { return o.handle == noHandle && d.hpu.DMAWrite == Initiated }
 
 // begun is the result that a handler gets when its write begins. It learns no
 // more about a posted write.
@@ -319,8 +372,15 @@ func (o *dmaOp) begun() int64 {
 // Begun implements host.Client: the bus takes a blocking write.
 func (d *act) Begun(a *host.Access) {
 	o := a.Ref.(*dmaOp)
-	o.handle = released
-	d.sched.resumable(o.run, o.result)
+	if t := d.dma.turns; t != nil {
+		l := t.of(o)
+		l.begins(a)
+		defer d.turn(l, nil)
+	}
+	if d.asksBegin(o) && o.allBegun(a) {
+		o.handle = released
+		d.sched.resumable(o.run, o.result)
+	}
 }
 
 // Reached implements host.Client: it executes a compare-and-swap or

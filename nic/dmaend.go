@@ -31,13 +31,20 @@ type failedAccess struct {
 // again, unless its handler wants to see faults.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
-	if s == host.Fault && !o.told && o.result >= hpu.OK && int(o.tries) < d.faultTries() {
-		o.tries++
-		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, o)
+	if s == host.Fault && !o.told && o.result >= hpu.OK && a.Tries < d.faultTries() {
+		a.Tries++
+		o.tries = max(o.tries, int32(a.Tries))
+		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, a)
 		return
 	}
 	if s != host.OK {
 		d.bus.Drop(a)
+	}
+	if d.dma.turns != nil {
+		if !d.landed(a, s) {
+			return
+		}
+		s = o.status
 	}
 	d.trace.handlerLanded(o)
 	d.end(o, s)
@@ -75,7 +82,7 @@ func (d *act) end(o *dmaOp, s host.Status) {
 	if o.op == hpu.OpDMAToHost {
 		d.deposits.wrote(o.in, int(o.write))
 	}
-	d.dmaEnded(o.access.Length)
+	d.dmaEnded(o)
 	switch h := o.look(); {
 	case h != nil:
 		waited := h.waited

@@ -21,6 +21,7 @@ const (
 	maxWaiting    = 1 << 24 // handlers
 	maxHandles    = 1 << 16
 	minNodeMemory = 1 << 16 // bytes
+	minFragment   = 64      // bytes
 )
 
 // HPUSpec describes the handler processing units (sPIN'17 §4). It is the hpu
@@ -57,6 +58,11 @@ type HPUSpec struct {
 	// ClusterTasks of 0: what a cluster has taken in advance is in no order of
 	// tenants.
 	Arbiter string `yaml:"arbiter,omitempty"`
+	// Fragment is the length of the pieces in which DMA operations of the tenants
+	// with the greatest weight take turns on the bus, 64 B or more; others have
+	// shorter ones, but with RoundRobin. Operations on a region of vectors go as a
+	// whole. Absent: all do. It needs an Arbiter other than FIFO.
+	Fragment sim.Size `yaml:"fragment,omitempty"`
 	// ClusterTasks is how many handlers a cluster takes in advance: as many as
 	// its HPUs, and so many more, 0 to 2^16. It needs a Home.
 	ClusterTasks int `yaml:"cluster_tasks,omitempty"`
@@ -163,6 +169,12 @@ func (s *HPUSpec) Validate(mtu int32) error {
 		wrong.OneOf("arbiter", s.Arbiter, Arbiters()...)
 		if s.Arbiter != FIFO && s.ClusterTasks > 0 {
 			wrong.Add("cluster_tasks", fmt.Errorf("%d with arbiter %s, expected 0: what a cluster takes in advance is in no order of tenants", s.ClusterTasks, s.Arbiter))
+		}
+	}
+	if s.Fragment != 0 {
+		fields.Between(&wrong, "fragment", int64(s.Fragment), minFragment, maxBuffer)
+		if s.Arbiter == "" || s.Arbiter == FIFO {
+			wrong.Add("fragment", fmt.Errorf("%v without an arbiter that gives tenants turns: expected hpu.arbiter %s, %s or %s", s.Fragment, RoundRobin, WFQ, WLBVT))
 		}
 	}
 	if s.Home != "" {

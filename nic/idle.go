@@ -31,6 +31,11 @@ func (n *NIC) Idle() error {
 	check("operations of handlers have not left", n.act.requests.commands)
 	check("handlers wait for the egress", n.act.egress.len())
 	check("bytes of DMA of handlers are on their way", int(n.act.dma.bytes))
+	if t := n.act.dma.turns; t != nil {
+		for i := range t.lines {
+			check("bytes of DMA of a tenant's handlers are on their way", int(t.lines[i].bytes))
+		}
+	}
 	check("replies are waited for", len(n.act.requests.answers)-len(n.act.requests.unused))
 	if r := n.reliable; r != nil {
 		check("messages have not been acknowledged", len(n.transmit.undelivered)+len(n.transmit.answers))

@@ -25,7 +25,7 @@ func (d *act) postWrite(r *run, a *hpu.Action, at sim.Time) (result int64, block
 		return 0, true
 	}
 	d.trace.by(r, o, at)
-	d.dma.bytes += int64(o.access.Length)
+	d.dma.take(o)
 	o.posts()
 	d.post(at, kindDMAIssue, 0, o)
 	return hpu.OK, false

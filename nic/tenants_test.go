@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -207,4 +208,63 @@ func TestLateTenants(t *testing.T) {
 			require.Equal(t, 2, under)
 		}
 	}
+}
+
+// A short write waits for the piece of another tenant on the bus, and for one that
+// waits; in the order of arrival it waits for all that came before it.
+func TestTurnsBoundTheWait(t *testing.T) {
+	withEngine(t, func(e hpu.Engine, module []byte) {
+		took := func(arbiter string, fragment sim.Size) sim.Time {
+			x := newActStage(t, e, module, 2)
+			x.hpu.DMABytes = 1 << 20
+			if arbiter != FIFO {
+				x.hpu.Arbiter, x.hpu.Fragment, x.hpu.DMABytes = arbiter, fragment, 2048
+				x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"long": {UID: 1, Weight: 1, DMABytes: 0}}))
+				x.d.dma.turns.lines[1].most = 1 << 20
+			}
+			long := hpu.Action{Op: hpu.OpDMAToHostNB, Len: 2000}
+			a := x.begin(0, nil, long, long, long, hpu.Action{Op: hpu.OpDMAWait, A: 0}, hpu.Action{Op: hpu.OpDMAWait, A: 1}, hpu.Action{Op: hpu.OpDMAWait, A: 2})
+			a.in.handlers = &installed{memory: &Memory{name: "long", program: x.program, tenant: 1}}
+			for i := range 3 {
+				a.actions[i].Local = a.local(0)
+			}
+			b := x.begin(10*sim.Nanosecond, nil, hpu.Action{Op: hpu.OpDMAToHost, Len: 64})
+			b.actions[0].Local = b.local(0)
+			x.finish()
+			return b.ended[0] - 10*sim.Nanosecond
+		}
+		D, L := sim.NewRate(64, 1).Time, 250*sim.Nanosecond
+		require.Equal(t, D(6000)-10*sim.Nanosecond+D(64)+L, took(FIFO, 0))
+		for _, arbiter := range []string{RoundRobin, WFQ, WLBVT} {
+			require.LessOrEqual(t, took(arbiter, 64), 2*D(64)+D(64)+L, arbiter)
+		}
+	})
+}
+
+// On a busy bus tenants move bytes by their weights, whatever the length of their
+// operations.
+func TestTurnsAreByWeight(t *testing.T) {
+	withEngine(t, func(e hpu.Engine, module []byte) {
+		x := newActStage(t, e, module, 2)
+		x.hpu.Arbiter, x.hpu.Fragment, x.hpu.DMABytes = WFQ, 64, 256
+		x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"a": {UID: 1, Weight: 3}, "b": {UID: 2, Weight: 1}}))
+		x.hpu.DMAHandles = 64
+		var moved [2]int64
+		for i, n := range []uint32{1000, 192} {
+			x.d.dma.turns.lines[i+1].most = 1 << 20
+			var list []hpu.Action
+			for range 40 {
+				list = append(list, hpu.Action{Op: hpu.OpDMAToHostNB, Len: n})
+			}
+			for k := range 40 {
+				list = append(list, hpu.Action{Op: hpu.OpDMAWait, A: uint64(k)})
+			}
+			h := x.begin(0, nil, list...)
+			h.in.handlers = &installed{memory: &Memory{name: "x", program: x.program, tenant: uint16(i + 1)}}
+			h.before = func(_ int, a *hpu.Action) { a.Local = h.local(0) }
+			x.post(1750*sim.Nanosecond, kindWaiting, 0, func() { moved[i] = int64(40-h.in.underway) * int64(n) })
+		}
+		x.finish()
+		require.InDelta(t, 3, float64(moved[0])/float64(moved[1]), 0.3, "%v", moved)
+	})
 }

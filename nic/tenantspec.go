@@ -37,6 +37,11 @@ type Tenant struct {
 	// PacketBuffer is how many bytes of packets may wait for a processor, of
 	// nic.packet_buffer.
 	PacketBuffer sim.Size `yaml:"packet_buffer,omitempty"`
+	// DMABytes is how many bytes of DMA operations its handlers may have, on the bus
+	// or waiting for their turn, before further non-blocking ones get NO_SPACE: of
+	// hpu.dma_bytes. So much of its reads is on the way. One larger operation goes
+	// alone.
+	DMABytes sim.Size `yaml:"dma_bytes,omitempty"`
 	// NodeMemory is how much memory of the NIC its programs may have, of
 	// hpu.node_memory.
 	NodeMemory sim.Size `yaml:"node_memory,omitempty"`
@@ -88,6 +93,10 @@ func (t Tenants) Validate(h *HPUSpec, n *Spec) error {
 		fields.Between(&wrong, name+".max_cycles", o.MaxCycles, 0, maxBudget)
 		fields.Between(&wrong, name+".waiting_handlers", o.WaitingHandlers, 0, max(h.WaitingHandlers, 0))
 		fields.Between(&wrong, name+".packet_buffer", int64(o.PacketBuffer), 0, max(int64(n.PacketBuffer), 0))
+		fields.Between(&wrong, name+".dma_bytes", int64(o.DMABytes), 0, max(int64(h.DMABytes), 0))
+		if o.DMABytes > 0 && (h.Arbiter == "" || h.Arbiter == FIFO) {
+			wrong.Add(name+".dma_bytes", fmt.Errorf("%v without an order that looks at tenants: expected hpu.arbiter %s, %s or %s", o.DMABytes, RoundRobin, WFQ, WLBVT))
+		}
 		fields.Between(&wrong, name+".node_memory", int64(o.NodeMemory), 0, max(int64(h.NodeMemory), 0))
 	}
 	return wrong.Join()
