@@ -180,6 +180,9 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 			d.sends(r, r.desc.Length, d.now())
 			return d.issueLater(r, w.op, &r.desc, 0, d.now()), true
 		}
+		if t := d.dma.turns; t != nil {
+			t.lines[r.task.in.handlers.memory.tenant].sends.push(r)
+		}
 		d.egress.push(r)
 		return 0, false
 	}
@@ -204,6 +207,9 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 func (d *act) egressSpace() {
 	for d.egress.len() > 0 && d.egressRoom() {
 		r := d.egress.pop()
+		if d.dma.turns != nil {
+			r = d.dma.turns.sender() // the other ring has their number
+		}
 		d.sends(r, r.desc.Length, d.now())
 		d.sched.resumable(r, d.issueLater(r, r.wait.op, &r.desc, 0, d.now()))
 	}

@@ -211,8 +211,8 @@ func (m *dmaModel) check() (faults int) {
 }
 
 // Puts of handlers leave at the handlers' own times while the egress has room
-// for them; beyond, handlers wait, the first of them first, and no room is
-// given twice. What they carry is what was in HPU memory at the call.
+// for them; beyond, handlers wait, the first of them first, or of each tenant in
+// turn, and no room is given twice. What they carry is what was in HPU memory at the call.
 func TestActKeepsToTheEgress(t *testing.T) {
 	withEngine(t, func(e hpu.Engine, module []byte) {
 		waited := 0
@@ -220,6 +220,12 @@ func TestActKeepsToTheEgress(t *testing.T) {
 			n := rapid.IntRange(1, 4).Draw(rt, "handlers")
 			x := newActStage(rt, e, module, n)
 			x.room, x.takes = rapid.IntRange(1, 3).Draw(rt, "room"), sim.Time(rapid.IntRange(0, 1000).Draw(rt, "takes"))*sim.Nanosecond
+			memories := []*Memory{x.memory}
+			if rapid.Bool().Draw(rt, "tenants") {
+				x.hpu.Arbiter = WFQ
+				x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"one": {UID: 1, Weight: 3}}))
+				memories = append(memories, &Memory{name: "one", program: x.program, tenant: 1})
+			}
 			x.after = func() {
 				require.LessOrEqual(rt, x.inside+x.d.requests.promised, x.room)
 				require.True(rt, x.d.egress.len() == 0 || x.inside+x.d.requests.promised == x.room, "nobody waits for nothing")
@@ -233,6 +239,7 @@ func TestActKeepsToTheEgress(t *testing.T) {
 					puts = append(puts, a)
 				}
 				h := x.begin(sim.Time(rapid.IntRange(0, 2000).Draw(rt, "begins"))*sim.Nanosecond, nil, puts...)
+				h.in.handlers.memory = rapid.SampledFrom(memories).Draw(rt, "memory")
 				h.before = func(i int, _ *hpu.Action) { binary.LittleEndian.PutUint64(h.bytes(0, 8), uint64(1000*k+i)) }
 			}
 			x.finish()

@@ -305,7 +305,7 @@ func (d *act) dmaEnded(o *dmaOp) {
 	if d.dma.turns != nil {
 		l := d.dma.turns.of(o)
 		l.bytes -= int64(o.access.Length)
-		d.turn(l, nil)
+		d.dma.turns.put(d, l, nil)
 		return
 	}
 	d.dma.bytes -= int64(o.access.Length)
@@ -328,22 +328,22 @@ func (d *act) issueDMA(o *dmaOp) {
 	if d.dma.turns != nil {
 		l := d.dma.turns.of(o)
 		l.ops.push(o)
-		d.turn(l, o)
+		d.dma.turns.put(d, l, o)
 		return
 	}
-	d.put(o, &o.access)
+	o.put(d, &o.access)
 }
 
 // put puts an access of an operation on the bus.
-func (d *act) put(o *dmaOp, a *host.Access) {
+func (o *dmaOp) put(d *act, a *host.Access) {
 	switch o.op {
 	case hpu.OpDMAToHost:
-		a.Begin = d.dma.turns != nil || d.asksBegin(o)
+		a.Begin = d.dma.turns != nil || o.asksBegin(d.hpu)
 		begun := d.bus.Write(a)
 		if d.dma.turns != nil {
 			d.dma.turns.of(o).waits(o, a, begun)
 		}
-		if begun && d.asksBegin(o) && o.allBegun(a) {
+		if begun && o.asksBegin(d.hpu) && o.allBegun(a) {
 			o.handle = released
 		}
 		return
@@ -358,7 +358,7 @@ func (d *act) put(o *dmaOp, a *host.Access) {
 }
 
 // asksBegin reports whether a handler waits for the bus to take its write.
-func (d *act) asksBegin(o *dmaOp) bool { return o.handle == noHandle && d.hpu.DMAWrite == Initiated }
+func (o *dmaOp) asksBegin(h *HPUSpec) bool { return o.handle == noHandle && h.DMAWrite == Initiated }
 
 // begun is the result that a handler gets when its write begins. It learns no
 // more about a posted write.
@@ -375,9 +375,9 @@ func (d *act) Begun(a *host.Access) {
 	if t := d.dma.turns; t != nil {
 		l := t.of(o)
 		l.begins(a)
-		defer d.turn(l, nil)
+		defer d.dma.turns.put(d, l, nil)
 	}
-	if d.asksBegin(o) && o.allBegun(a) {
+	if o.asksBegin(d.hpu) && o.allBegun(a) {
 		o.handle = released
 		d.sched.resumable(o.run, o.result)
 	}

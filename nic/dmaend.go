@@ -41,7 +41,7 @@ func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 		d.bus.Drop(a)
 	}
 	if d.dma.turns != nil {
-		if !d.landed(a, s) {
+		if !o.landed(d, a, s) {
 			return
 		}
 		s = o.status

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -238,6 +239,26 @@ func TestTurnsBoundTheWait(t *testing.T) {
 		for _, arbiter := range []string{RoundRobin, WFQ, WLBVT} {
 			require.LessOrEqual(t, took(arbiter, 64), 2*D(64)+D(64)+L, arbiter)
 		}
+	})
+}
+
+// One put of a tenant waits for one of the other's, not for all that came before it.
+func TestTenantsTakeTurnsAtTheEgress(t *testing.T) {
+	withEngine(t, func(e hpu.Engine, module []byte) {
+		left := func(arbiter string) (place int) {
+			x := newActStage(t, e, module, 8)
+			x.room, x.takes, x.hpu.Arbiter = 1, sim.Microsecond, arbiter
+			x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"a": {UID: 1, Weight: 1}, "b": {UID: 2, Weight: 1}}))
+			for k := range 8 {
+				tenant := 1 + k/7 // the last is of another
+				h := x.begin(sim.Time(k), nil, hpu.Action{Op: hpu.OpPutFromDevice, Desc: hpu.Operation{Local: x.state, Length: 8, TargetNID: 2, MatchBits: uint64(k)}})
+				h.in.handlers = &installed{memory: &Memory{name: "x", program: x.program, tenant: uint16(tenant)}}
+			}
+			x.finish()
+			return slices.IndexFunc(x.left, func(d departed) bool { return d.bits == 7 })
+		}
+		require.Equal(t, 7, left(FIFO))
+		require.LessOrEqual(t, left(WFQ), 2)
 	})
 }
 

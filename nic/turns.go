@@ -14,6 +14,7 @@ import (
 type turns struct {
 	lines []dmaLine // by tenant
 	whole bool      // operations are not cut
+	last  int       // whose handler went to the egress last
 }
 
 // dmaLine is the operations of a tenant.
@@ -24,6 +25,7 @@ type dmaLine struct {
 	quantum int64        // of the writes that wait for the bus
 	queued  int64        // those bytes
 	reading int64        // bytes of reads and atomics on their way
+	sends   ring[*run]   // handlers that wait for room in the egress
 }
 
 // newTurns returns nil if operations go in the order in which they come.
@@ -73,11 +75,21 @@ func (t *turns) next(l *dmaLine) (n int, ok bool) {
 	return n, l.reading == 0 || l.reading+int64(n) <= l.most
 }
 
-// turn puts what a line may have there on the bus. by is the operation whose handler
-// asks; others learn that their write has begun.
-func (d *act) turn(l *dmaLine, by *dmaOp) {
+// sender takes out the handler that waits for the egress and is next: of each tenant
+// one in turn. There must be one.
+func (t *turns) sender() *run {
 	for {
-		n, ok := d.dma.turns.next(l)
+		if t.last = (t.last + 1) % len(t.lines); t.lines[t.last].sends.len() > 0 {
+			return t.lines[t.last].sends.pop()
+		}
+	}
+}
+
+// put puts what a line may have there on the bus. by is the operation whose handler
+// asks; others learn that their write has begun.
+func (t *turns) put(d *act, l *dmaLine, by *dmaOp) {
+	for {
+		n, ok := t.next(l)
 		if !ok {
 			return
 		}
@@ -86,9 +98,9 @@ func (d *act) turn(l *dmaLine, by *dmaOp) {
 			l.ops.pop()
 		}
 		if a := &o.access; n == a.Length {
-			d.put(o, a)
+			o.put(d, a)
 		} else {
-			d.put(o, d.pieceOf(o, n))
+			o.put(d, o.pieceOf(d, n))
 		}
 		if int(o.sent) == o.access.Length && o.handle == released && o.asks && o != by {
 			o.asks = false
@@ -99,7 +111,7 @@ func (d *act) turn(l *dmaLine, by *dmaOp) {
 
 // pieceOf is the access of the next n bytes of an operation, behind those that are
 // on their way.
-func (d *act) pieceOf(o *dmaOp, n int) *host.Access {
+func (o *dmaOp) pieceOf(d *act, n int) *host.Access {
 	from, a := &o.access, d.core.access()
 	at := from.Addr
 	if from.Places != nil {
@@ -136,8 +148,8 @@ func (o *dmaOp) allBegun(a *host.Access) bool {
 
 // landed notes the end of an access of a line. Not over: the operation has further
 // pieces.
-func (d *act) landed(a *host.Access, s host.Status) (over bool) {
-	o, l := a.Ref.(*dmaOp), d.dma.turns.of(a.Ref.(*dmaOp))
+func (o *dmaOp) landed(d *act, a *host.Access, s host.Status) (over bool) {
+	l := d.dma.turns.of(o)
 	l.begins(a)
 	if o.op != hpu.OpDMAToHost {
 		l.reading -= int64(a.Length)
@@ -150,7 +162,7 @@ func (d *act) landed(a *host.Access, s host.Status) (over bool) {
 	}
 	d.core.releaseAccess(a)
 	if o.landing--; o.landing > 0 || int(o.sent) < o.access.Length {
-		d.turn(l, nil)
+		d.dma.turns.put(d, l, nil)
 		return false
 	}
 	return true
