@@ -1,11 +1,13 @@
 package reduction
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,13 +31,19 @@ type storm struct {
 }
 
 type stormCall struct {
+	what     string // of whats
+	root     int
 	bytes    int
 	op, kind uint16
 	inPlace  bool
 	vectors  [][]byte
 	delays   []sim.Time // of members, before they begin
 	want     []byte
+	begun    []sim.Time // of members
+	ended    []sim.Time
 }
+
+var whats = []string{"allreduce", "reduce", "broadcast", "barrier"}
 
 var networks = [][]string{
 	{"fabric.kind=crossbar"},
@@ -87,13 +95,22 @@ func (s *storm) drawCalls(rt *rapid.T) {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "data"), 0))
 	skew := rapid.SampledFrom([]sim.Time{0, sim.Microsecond, 20 * sim.Microsecond}).Draw(rt, "skew")
 	for range rapid.IntRange(1, 4).Draw(rt, "calls") {
-		c := stormCall{op: uint16(1 + rng.IntN(3)), kind: uint16(1 + rng.IntN(4)), inPlace: rng.IntN(2) == 0}
+		c := stormCall{what: rapid.SampledFrom(whats).Draw(rt, "what"), root: rng.IntN(len(s.members)), op: uint16(1 + rng.IntN(3)), kind: uint16(1 + rng.IntN(4)), inPlace: rng.IntN(2) == 0}
 		c.bytes = int(allreduce.Size(c.kind)) * (1 + rng.IntN(rapid.SampledFrom([]int{2, 64, 300}).Draw(rt, "elements")))
+		switch c.what {
+		case "barrier":
+			c.bytes = 0
+		case "broadcast":
+			c.bytes -= rng.IntN(int(allreduce.Size(c.kind))) // of no type
+		}
+		c.begun, c.ended = make([]sim.Time, len(s.members)), make([]sim.Time, len(s.members))
 		for range s.members {
 			c.vectors = append(c.vectors, elements(rng, c.bytes, c.kind))
 			c.delays = append(c.delays, sim.Time(rng.Int64N(int64(skew)+1)))
 		}
-		c.want = s.tree.fold(0, &c)
+		if c.want = c.vectors[c.root]; c.what == "allreduce" || c.what == "reduce" {
+			c.want = s.tree.fold(0, &c)
+		}
 		s.calls = append(s.calls, c)
 	}
 }
@@ -102,7 +119,7 @@ func (s *storm) drawCalls(rt *rapid.T) {
 func elements(rng *rand.Rand, n int, kind uint16) []byte {
 	b := make([]byte, n)
 	special := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, 1e-320}
-	for i := 0; i < n; i += int(allreduce.Size(kind)) {
+	for i := 0; i+int(allreduce.Size(kind)) <= n; i += int(allreduce.Size(kind)) {
 		x := rng.NormFloat64() * math.Pow(10, float64(rng.IntN(12)))
 		if rng.IntN(8) == 0 {
 			x = special[rng.IntN(len(special))]
@@ -148,20 +165,9 @@ func (s *storm) run(rt require.TestingT) error {
 				return err
 			}
 			for i := range s.calls {
-				c := &s.calls[i]
-				source, result := p.Alloc(c.bytes), p.Alloc(c.bytes)
-				if c.inPlace {
-					result = source
+				if err := s.calls[i].do(p, m); err != nil {
+					return fmt.Errorf("call %d at rank %d: %w", i, rank, err)
 				}
-				source.CopyFrom(c.vectors[rank])
-				p.Sleep(c.delays[rank])
-				if err := m.Begin(allreduce.Call{Source: source, Result: result, Op: c.op, Type: c.kind}); err != nil {
-					return err
-				}
-				if err := m.Wait(); err != nil {
-					return err
-				}
-				require.Equal(rt, c.want, result.Read(), "call %d at rank %d", i, rank)
 			}
 			return nil
 		}))
@@ -172,8 +178,42 @@ func (s *storm) run(rt require.TestingT) error {
 	return err
 }
 
+// do makes a call at a member and compares every byte.
+func (c *stormCall) do(p *runtime.Proc, m *Member) (err error) {
+	source, result := p.Alloc(c.bytes), p.Alloc(c.bytes)
+	if c.inPlace {
+		result = source
+	}
+	p.Sleep(c.delays[m.rank])
+	c.begun[m.rank] = p.Now()
+	source.CopyFrom(c.vectors[m.rank])
+	want := c.want
+	switch call := (allreduce.Call{Source: source, Result: result, Op: c.op, Type: c.kind}); c.what {
+	case "allreduce":
+		err = m.Begin(call)
+	case "reduce":
+		if err = m.Reduce(call, c.root); m.rank != c.root {
+			want = bytes.Clone(result.Read())
+		}
+	case "broadcast":
+		result = source
+		err = m.Broadcast(source, c.root)
+	default:
+		err = m.Barrier()
+	}
+	if err == nil {
+		err = m.Wait()
+	}
+	c.ended[m.rank] = p.Now()
+	if got := result.Read(); err == nil && !bytes.Equal(got, want) {
+		err = fmt.Errorf("%s of %d B, root %d: %x, expected %x", c.what, c.bytes, c.root, got, want)
+	}
+	return err
+}
+
 // Whatever groups combine, in whichever tree, network and order of arrival:
-// every member has the sum in the order of the tree, bit by bit; every child
+// every member has the sum in the order of the tree, bit by bit, or the root alone,
+// or what the root had; nobody leaves a barrier before all have come; every child
 // sends each block once, and nothing is strange.
 func TestStorm(t *testing.T) {
 	early := uint64(0)
@@ -183,7 +223,10 @@ func TestStorm(t *testing.T) {
 		require.NoError(rt, s.run(rt))
 		blocks, children := 0, 0
 		for _, c := range s.calls {
-			blocks += (c.bytes + 63) / 64
+			blocks += max(1, (c.bytes+63)/64)
+			if c.what == "barrier" {
+				require.LessOrEqual(rt, slices.Max(c.begun), slices.Min(c.ended), "a member left before another came")
+			}
 		}
 		for _, a := range s.tree {
 			children += len(a.Children)
@@ -220,4 +263,32 @@ func TestLoss(t *testing.T) {
 		require.Zero(rt, s.group.Counts().Strange)
 	})
 	require.Positive(t, lost, "nothing was lost")
+}
+
+// Roots that differ break the group.
+func TestRootsRefused(t *testing.T) {
+	c := newCluster(t, 2)
+	members := []portals.ID{portals.PhysID(0, 1), portals.PhysID(1, 1)}
+	tree, err := NICs(members, 1)
+	require.NoError(t, err)
+	library, err := Load(c)
+	require.NoError(t, err)
+	g, err := library.Group(Options{Members: members, Tree: tree})
+	require.NoError(t, err)
+	for rank := range members {
+		require.NoError(t, c.Spawn(rank, "p", func(p *runtime.Proc) error {
+			m, err := g.Open(p, rank, nil)
+			require.NoError(t, err)
+			v := p.Alloc(8)
+			require.EqualError(t, m.Broadcast(v, 2), "reduction: root 2, expected one of 2 members")
+			require.EqualError(t, m.Broadcast(v.Slice(0, 0), 0), "reduction: a broadcast of 0 B, expected at least one")
+			require.ErrorContains(t, m.Reduce(allreduce.Call{Source: v, Result: v}, 0), "expected whole elements")
+			require.NoError(t, m.Broadcast(v, rank))
+			require.ErrorIs(t, m.Broadcast(v, rank), ErrBusy)
+			require.ErrorIs(t, m.Wait(), ErrDiffers)
+			require.ErrorIs(t, m.Barrier(), ErrDiffers)
+			return nil
+		}))
+	}
+	require.NoError(t, c.Run(t.Context()))
 }

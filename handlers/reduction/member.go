@@ -3,6 +3,7 @@
 package reduction
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -79,35 +80,107 @@ const silent = portals.OptMEEventCommDisable | portals.OptMEEventLinkDisable | p
 // core. Others follow by themselves when results come. All members begin the
 // same calls in the same order.
 func (m *Member) Begin(c allreduce.Call) error {
+	if err := m.check(c); err != nil {
+		return err
+	}
+	return m.begin(operation{c.Source, c.Result, c.Source.Len(), Sign(c.Source.Len(), c.Op, c.Type), m.bits})
+}
+
+// Reduce begins an allreduce whose result goes to the root alone; at other members
+// c.Result does not count.
+func (m *Member) Reduce(c allreduce.Call, root int) error {
+	if m.rank != root {
+		c.Result = c.Source
+	}
+	if err := m.check(c); err != nil {
+		return err
+	}
+	o := operation{c.Source, c.Result, c.Source.Len(), Sign(c.Source.Len(), c.Op, c.Type) | Reduce, m.bits}
+	if m.rank != root {
+		o.result = m.nothing()
+	}
+	return m.rooted(o, root)
+}
+
+// Broadcast begins to copy the root's bytes to the other members. A token of each
+// member says that it has room for a block.
+func (m *Member) Broadcast(v runtime.View, root int) error {
+	o := operation{m.status, v, v.Len(), Sign(v.Len(), 0, 0) &^ Reduce, m.bits}
+	if m.rank == root {
+		o.source, o.result = v, m.nothing()
+	}
+	return m.rooted(o, root)
+}
+
+// Barrier begins a broadcast of a token into no room: it ends when all members have
+// begun.
+func (m *Member) Barrier() error {
+	return m.rooted(operation{m.status, m.nothing(), Token, Sign(0, 0, 0), m.bits}, 0)
+}
+
+// nothing is the room of a result that does not come.
+func (m *Member) nothing() runtime.View { return m.status.Slice(0, 0) }
+
+func (m *Member) rooted(o operation, root int) error {
+	switch {
+	case o.bytes == 0:
+		return errors.New("reduction: a broadcast of 0 B, expected at least one")
+	case root < 0 || root >= len(m.group.o.Members):
+		return fmt.Errorf("reduction: root %d, expected one of %d members", root, len(m.group.o.Members))
+	}
+	o.bits |= Rooted
+	if m.rank == root {
+		o.bits |= RootBit << IndexShift
+	}
+	return m.begin(o)
+}
+
+// check refuses what cannot be combined.
+func (m *Member) check(c allreduce.Call) error {
 	n := c.Source.Len()
 	switch size := int(allreduce.Size(c.Type)); {
-	case m.broken != nil:
-		return m.broken
-	case m.active:
-		return ErrBusy
 	case c.Result.Len() != n:
 		return fmt.Errorf("reduction: %d B for the result, expected %d B", c.Result.Len(), n)
 	case size == 0 || n%size != 0 || n == 0 || c.Op < allreduce.Sum || c.Op > allreduce.Max:
 		return fmt.Errorf("reduction: %d B, operation %d, type %d: expected whole elements, at least one, and an operation and a type of the library", n, c.Op, c.Type)
 	}
-	c.Source.Read()
-	c.Result.Write()
+	return nil
+}
+
+// operation is what a member does in a call. If source is the status, it sends its
+// bytes as a token for each block.
+type operation struct {
+	source, result runtime.View
+	bytes          int    // of the vector
+	sign           uint32 // see Sign
+	bits           uint64 // match bits
+}
+
+func (m *Member) begin(o operation) error {
+	if m.broken != nil || m.active {
+		return cmp.Or(m.broken, ErrBusy)
+	}
+	o.source.Read()
+	o.result.Write()
 	objects := m.ni.Objects()
-	md, err := m.bind(c.Source)
+	md, err := m.bind(o.source)
 	if err != nil {
 		return err
 	}
 	m.active = true
-	blocks, window := (n+m.group.block-1)/m.group.block, len(m.counts)
-	if err := m.expect(c.Result, blocks); err != nil {
+	blocks, window := (o.bytes+m.group.block-1)/m.group.block, len(m.counts)
+	token := o.source.Addr() == m.status.Addr()
+	if err := m.expect(o.result, blocks); err != nil {
 		return err
 	}
-	sign := uint64(Sign(n, c.Op, c.Type)) << 32
 	send := func(from, to int) portals.Put {
-		at := from * m.group.block
+		at, end := from*m.group.block, min(to*m.group.block, o.bytes)
+		if token {
+			at, end = 0, Token
+		}
 		return portals.Put{
-			MD: md, Offset: uint64(at), Length: uint64(min(to*m.group.block, n) - at), Target: m.target, PT: m.group.pt,
-			MatchBits: m.bits | uint64(from)<<IndexShift, HdrData: uint64(m.first+uint32(from)) | sign,
+			MD: md, Offset: uint64(at), Length: uint64(end - at), Target: m.target, PT: m.group.pt,
+			MatchBits: o.bits | uint64(from)<<IndexShift, HdrData: uint64(m.first+uint32(from)) | uint64(o.sign)<<32,
 		}
 	}
 	for b := window; b < blocks; b++ {
@@ -127,9 +200,14 @@ func (m *Member) Begin(c allreduce.Call) error {
 	if err := objects.Triggered(portals.CTInc{CT: m.done, Increment: portals.CTEvent{Success: 1}}, m.places, m.over); err != nil {
 		return err
 	}
-	first := send(0, min(window, blocks))
+	err = m.ni.Put(send(0, min(window, blocks)))
+	if token { // it is of one block: those of the others follow at once
+		for b := 1; b < min(window, blocks); b++ {
+			err = errors.Join(err, objects.Triggered(send(b, b+1), m.counts[m.place(b)], 0))
+		}
+	}
 	m.first += uint32(blocks)
-	return m.ni.Put(first)
+	return err
 }
 
 // place returns the place of a block of the present call in the window.

@@ -6,7 +6,9 @@
 // An aggregator combines the vectors of its children in their order, whenever
 // they arrive, so a result has the same bits in every run. Children are
 // processes or other aggregators. The sum goes to the parent, and at the root
-// the result goes back down. README.md describes the protocol.
+// the result goes back down. README.md describes the protocol. A reduce, a
+// broadcast and a barrier go the same ways, with tokens and empty messages where
+// nobody needs the bytes.
 //
 //	library, err := reduction.Load(cluster)
 //	tree, err := reduction.Switches(cluster, members, 0)
@@ -74,7 +76,7 @@ type Slot struct {
 	Round uint32        // how many blocks it has had
 	Next  uint32        // the child whose turn it is
 	Busy  uint32        // 1: a handler has it
-	_     uint32        // 0
+	Root  uint32        // of a rooted call: 1 + the child that is the root or has it below
 	Sum   Block         // of the sum
 	Came  [words]uint32 // a bit for each child whose vector is kept
 }
@@ -112,6 +114,13 @@ const (
 	KindTrouble            // a status that ends the group
 )
 
+// Rooted is in the kind of messages to aggregators of calls with a root: reduce,
+// broadcast and barrier.
+const Rooted = 1 << 7
+
+// RootBit is in the index of the root's vector, and in that of a sum with it.
+const RootBit = 1 << 31
+
 // Places in match bits. The index of a block in its vector is from IndexShift
 // on.
 const (
@@ -123,6 +132,14 @@ const (
 // Differs is the status of a group whose members gave another length, operation
 // or type.
 const Differs = 1
+
+// Reduce is in the Sign of a reduce, in the place of a bit of the length. Other
+// calls with a root are broadcasts: a barrier is one of a token.
+const Reduce = 1 << 23
+
+// Token is the size of a message to an aggregator that says only that a member, or
+// all below the sender, may get a block. Handlers do not see empty packets.
+const Token = 8
 
 // Sign returns the upper half of the header data. It must be the same at all
 // members. The lower half is the number of the block.

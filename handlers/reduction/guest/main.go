@@ -16,7 +16,7 @@ import (
 func aggregator(p *spin.Payload, s *reduction.State) spin.Code {
 	switch p.MatchBits & (1<<reduction.PlaceShift - 1) {
 	case reduction.KindVector:
-		return vector(s, p)
+		return vector[everywhere](s, p)
 	case reduction.KindResult:
 		spin.FAdd(&s.Counts.Results, 1)
 		op := spin.Op{Local: p.Base, Length: uint64(p.Length), HdrData: p.HdrData}
@@ -24,8 +24,31 @@ func aggregator(p *spin.Payload, s *reduction.State) spin.Code {
 	case reduction.KindTrouble:
 		return trouble(s)
 	}
+	return rooted(s, p)
+}
+
+// rooted handles a packet of a reduce, a broadcast or a barrier.
+func rooted(s *reduction.State, p *spin.Payload) spin.Code {
+	switch p.MatchBits & (1<<reduction.PlaceShift - 1) {
+	case reduction.Rooted | reduction.KindVector:
+		return vector[oneRoot](s, p)
+	case reduction.Rooted | reduction.KindResult:
+		return result(s, p)
+	}
 	return strange(s)
 }
+
+// way is how vectors are combined, and who gets what.
+type way interface {
+	// absorb combines the vector whose turn it is with the sum.
+	absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin.Ptr) spin.Code
+	// finish passes the sum of a block on. The slot is then for the block that is
+	// two windows later.
+	finish(s *reduction.State, l *reduction.Slot) spin.Code
+}
+
+// everywhere is an allreduce.
+type everywhere struct{}
 
 func strange(s *reduction.State) spin.Code {
 	spin.FAdd(&s.Counts.Strange, 1)
@@ -56,7 +79,7 @@ func lock(l *reduction.Slot) bool { return spin.CAS32(&l.Busy, 0, 1) }
 // combines, it is combined at once, else kept. Two packets of a child in one
 // place are never under way: it sends a block when it has the result of the
 // block a window before, and slots are twice as many.
-func vector(s *reduction.State, p *spin.Payload) spin.Code {
+func vector[W way](s *reduction.State, p *spin.Payload) spin.Code {
 	piece := uint32(p.Offset / uint64(s.Block))
 	i := uint32(p.MatchBits>>reduction.PlaceShift) & reduction.PlaceMask
 	if i >= s.Children || p.Length > s.Block {
@@ -69,8 +92,9 @@ func vector(s *reduction.State, p *spin.Payload) spin.Code {
 	l := slot(s, b.Run)
 	mine := lock(l)
 	if mine && i == l.Next {
-		code := absorb(s, l, &b, p.Base)
-		return max(code, drain(s, l))
+		var w W
+		code := w.absorb(s, l, &b, p.Base)
+		return max(code, drain[W](s, l))
 	}
 	spin.FAdd(&s.Counts.Early, 1)
 	k := kept(s, l, i)
@@ -78,13 +102,12 @@ func vector(s *reduction.State, p *spin.Payload) spin.Code {
 	copy(spin.After(k).Bytes(p.Length), p.Bytes())
 	spin.Apply32(spin.Or32, &l.Came[i/32], 1<<(i%32))
 	if mine || lock(l) {
-		return drain(s, l)
+		return drain[W](s, l)
 	}
 	return spin.Success
 }
 
-// absorb combines the vector whose turn it is with the sum.
-func absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin.Ptr) spin.Code {
+func (everywhere) absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin.Ptr) spin.Code {
 	if b.Run/(2*s.Window) != l.Round {
 		return strange(s)
 	}
@@ -104,14 +127,15 @@ func absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin
 // vector that has come while it did so finds the slot taken, so it looks again.
 // Looking suspends until the time of the handler: the slot is taken as long as
 // combining takes.
-func drain(s *reduction.State, l *reduction.Slot) (code spin.Code) {
+func drain[W way](s *reduction.State, l *reduction.Slot) (code spin.Code) {
+	var w W
 	for {
 		for l.Next < s.Children && take(l, l.Next) {
 			k := kept(s, l, l.Next)
-			code = max(code, absorb(s, l, k, spin.After(k)))
+			code = max(code, w.absorb(s, l, k, spin.After(k)))
 		}
 		if l.Next == s.Children {
-			code = max(code, finish(s, l))
+			code = max(code, w.finish(s, l))
 		}
 		next := l.Next
 		spin.Apply32(spin.Swap32, &l.Busy, 0)
@@ -131,9 +155,7 @@ func take(l *reduction.Slot, i uint32) bool {
 	return spin.Apply32(spin.And32, &l.Came[i/32], ^bit)&bit != 0
 }
 
-// finish passes the sum of a block on. The slot is then for the block that is
-// two windows later.
-func finish(s *reduction.State, l *reduction.Slot) spin.Code {
+func (everywhere) finish(s *reduction.State, l *reduction.Slot) spin.Code {
 	spin.FAdd(&s.Counts.Blocks, 1)
 	op := spin.Op{Local: sum(l), Length: uint64(l.Sum.Bytes), HdrData: uint64(l.Sum.Run) | uint64(l.Sum.Sign)<<32}
 	index := l.Sum.Index

@@ -188,11 +188,12 @@ func sets(t *testing.T, l *handlers.Library, p *profile.Profile) (list []handler
 }
 
 // TestAggregatorHasNoRaces sends vectors of six children at once, of three
-// blocks each, from children that come in any order, and results.
+// blocks each, from children that come in any order, and results; then the same of
+// a reduce, whose results come later.
 func TestAggregatorHasNoRaces(t *testing.T) {
 	p, err := profile.Load("spin-dis", "hpu.cores=16")
 	require.NoError(t, err)
-	for _, root := range []string{"0", "1"} {
+	for i, root := range []string{"0", "1", "0", "1"} {
 		cfg := &Config{
 			Module: handlers.Must("reduction"), Profile: p, Race: true, Host: make([]byte, 1<<16), HPUMemory: 1 << 20,
 			Watched: runtime.Config{Limits: sim.Limits{Until: sim.Millisecond}},
@@ -203,16 +204,25 @@ func TestAggregatorHasNoRaces(t *testing.T) {
 			cfg.State.Bytes = append(cfg.State.Bytes, spin.EncodeState(&child)...)
 		}
 		sign := uint64(reduction.Sign(12288, allreduce.Sum, allreduce.Float32)) << 32
+		results := uint64(0)
 		for _, place := range []uint64{3, 0, 5, 1, 2, 4} {
-			cfg.Messages = append(cfg.Messages, Message{
-				Source: AnySource, Data: make([]byte, 12288), MatchBits: reduction.KindVector | place<<reduction.PlaceShift, HdrData: sign,
-			}, Message{Source: AnySource, Data: make([]byte, 64), MatchBits: reduction.KindResult})
+			m := Message{Source: AnySource, Data: make([]byte, 12288), MatchBits: reduction.KindVector | place<<reduction.PlaceShift, HdrData: sign}
+			if i < 2 {
+				cfg.Messages = append(cfg.Messages, m, Message{Source: AnySource, Data: make([]byte, 64), MatchBits: reduction.KindResult})
+				results++
+				continue
+			}
+			m.HdrData |= reduction.Reduce << 32
+			if m.MatchBits |= reduction.Rooted; place == 2 {
+				m.MatchBits |= reduction.RootBit << reduction.IndexShift
+			}
+			cfg.Messages = append(cfg.Messages, m)
 		}
 		r := mustRun(t, cfg)
 		require.Empty(t, r.Races)
 		var state reduction.State
 		require.NoError(t, spin.DecodeState(r.State, &state))
-		require.Equal(t, reduction.Counts{Vectors: 18, Early: state.Counts.Early, Blocks: 3, Results: 6}, state.Counts)
+		require.Equal(t, reduction.Counts{Vectors: 18, Early: state.Counts.Early, Blocks: 3, Results: results}, state.Counts)
 		require.Positive(t, state.Counts.Early)
 	}
 }
