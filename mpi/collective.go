@@ -134,7 +134,9 @@ func (o Barrier) begin(c *Comm) (running, error) {
 		return nil, err
 	}
 	s := c.schedule(call{kind: callBarrier, root: noRoot})
-	s.barrier()
+	if !s.offloads(InPlace, InPlace) {
+		s.barrier()
+	}
 	return s, nil
 }
 
@@ -152,7 +154,9 @@ func (o Bcast) begin(c *Comm) (running, error) {
 	if c.rank == o.Root {
 		p.pack(s, noBlock)
 	}
-	s.bcast(v, o.Root)
+	if !s.offloads(v, v) {
+		s.bcast(v, o.Root)
+	}
 	if c.rank != o.Root {
 		p.unpack(s, noBlock)
 	}
@@ -366,7 +370,9 @@ func (o Reduce) begin(c *Comm) (running, error) {
 	if !out.there {
 		from = to
 	}
-	s.reduceTo(from, to, o.Root)
+	if !s.offloads(from, to) {
+		s.reduceTo(from, to, o.Root)
+	}
 	in.unpack(s, noBlock)
 	return s, nil
 }

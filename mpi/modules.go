@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
+	"github.com/spinsim/spinsim/handlers/reduction"
 	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/internal/used"
 	"github.com/spinsim/spinsim/portals"
@@ -16,7 +17,7 @@ import (
 // Allreduce in the network interface. At each rank, each communicator has a
 // module (handlers/allreduce), to which the process gives a vector. If the
 // modules do not take a call, the process computes it as usual, and the reason
-// is counted.
+// is counted. Trees (trees.go) also do Bcast, Reduce and Barrier.
 
 // Mode selects who computes Allreduce.
 type Mode string
@@ -206,10 +207,12 @@ func (c *Comm) openModule(late bool) error {
 	if r.modules.any == nil {
 		r.modules.any = m
 	}
-	if late { // all modules are open before the first call
-		return c.Barrier()
+	if !late {
+		return nil
 	}
-	return nil
+	r.modules.internal = true
+	defer func() { r.modules.internal = false }()
+	return c.Barrier() // all modules are open before the first call
 }
 
 // open makes a module of handlers/allreduce.
@@ -255,7 +258,10 @@ func (m *module) refuses(k *call) string {
 	if m.why != "" {
 		return m.why
 	}
-	if k.op.own != nil || moduleOp(k.op) == 0 {
+	if by := m.comm.r.world.o.allreduce(); k.kind != callAllreduce && !by.Rooted() {
+		return fmt.Sprintf("%s by %s, which does Allreduce alone", callNames[k.kind], by)
+	}
+	if k.op != nil && (k.op.own != nil || moduleOp(k.op) == 0) {
 		return "operation " + k.op.name
 	}
 	if m.comm.r.world.o.allreduce() == ModeAccelerator && k.t.kind == kindInt64 {
@@ -267,7 +273,7 @@ func (m *module) refuses(k *call) string {
 // offloads gives a call to the module of its communicator, if that takes it.
 func (s builder) offloads(in, recv runtime.View) bool {
 	c := s.comm
-	if c.module == nil || in.Len() == 0 {
+	if c.module == nil || in.Len() == 0 && s.call.kind != callBarrier || s.call.kind != callAllreduce && !s.r.world.o.Rooted {
 		return false
 	}
 	if why := c.module.refuses(&s.call); why != "" {
@@ -310,11 +316,21 @@ func (m *module) next() error {
 		m.active = true
 		r.modules.active = append(r.modules.active, m)
 	}
-	t := j.s.call.t
-	if err := m.unit.Begin(allreduce.Call{Source: j.from.Slice(from, to), Result: j.to.Slice(from, to), Op: moduleOp(j.s.call.op), Type: moduleTypes[t.kind]}); err != nil {
+	var err error
+	if k := &j.s.call; k.kind == callAllreduce {
+		err = m.unit.Begin(k.vector(j.from.Slice(from, to), j.to.Slice(from, to)))
+	} else {
+		err = k.beginRooted(m.unit.(*reduction.Member), j) //nolint:forcetypeassert // others refuse
+	}
+	if err != nil {
 		return fmt.Errorf("mpi: rank %d: %s: %w", r.rank, j.s.call.describe(m.comm), err)
 	}
 	return nil
+}
+
+// vector is a call to combine a vector.
+func (k *call) vector(from, to runtime.View) allreduce.Call {
+	return allreduce.Call{Source: from, Result: to, Op: moduleOp(k.op), Type: moduleTypes[k.t.kind]}
 }
 
 // collect handles the completed calls: it looks at what their modules have
@@ -362,15 +378,15 @@ func (s *schedule) part() {
 	}
 }
 
-// Fallback is a reason why processes computed calls of Allreduce, with their
+// Fallback is a reason why processes did calls that modules were to do, with their
 // number.
 type Fallback struct {
 	Why   string
 	Calls int64 // of all ranks
 }
 
-// Fallbacks lists why processes computed calls of Allreduce although
-// Options.Allreduce names modules. The list is sorted by reason.
+// Fallbacks lists why processes did calls that Options.Allreduce and Options.Rooted
+// give to modules. The list is sorted by reason.
 func (w *World) Fallbacks() (list []Fallback) {
 	sum := map[string]int64{}
 	for _, r := range w.ranks {

@@ -28,17 +28,17 @@ func reducers(by mpi.Mode) map[string]mpi.Options {
 		"spin-dis": {Matching: mpi.Host, Eager: 200, Buffers: 4, BufferBytes: 4096},
 	}
 	for name, o := range list {
-		o.Allreduce = by
+		o.Allreduce, o.Rooted = by, true
 		list[name] = o
 	}
 	return list
 }
 
-// drawReduction makes a trial of Allreduce. Modules take half of the trials.
+// drawReduction makes a trial of what modules do. They take half of the trials.
 func drawReduction(seed uint64, i, size, most int) trial {
 	tr := draw(seed, i, size, most)
 	rng := rand.New(rand.NewPCG(seed, uint64(i)+1<<32))
-	tr.what = "allreduce"
+	tr.what = []string{"allreduce", "allreduce", "reduce", "bcast", "barrier"}[rng.IntN(5)]
 	if rng.IntN(2) == 0 {
 		tr.op, tr.t = []*mpi.Op{mpi.Sum, mpi.Min, mpi.Max}[rng.IntN(3)], []mpi.Type{mpi.Int32, mpi.Int64, mpi.Float32, mpi.Float64}[rng.IntN(4)]
 	}
@@ -46,7 +46,7 @@ func drawReduction(seed uint64, i, size, most int) trial {
 	return tr
 }
 
-// reductions makes ranks call Allreduce, back to back and late, with other
+// reductions makes ranks call these, back to back and late, with other
 // operations between, on the world and on a part of it.
 func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mpi.World {
 	o.Ranks = ranks
@@ -94,8 +94,8 @@ func reductions(t *testing.T, name string, ranks, trials int, o mpi.Options) *mp
 	return w
 }
 
-// Allreduce by modules of the NIC gives every rank the result of a loop over
-// all ranks, for any number of ranks, on any device, and among other messages.
+// Calls by modules of the NIC give every rank the result of a loop over all ranks,
+// for any number of ranks, on any device, and among other messages.
 // Processes compute what modules do not take, and the reasons are counted.
 func TestModules(t *testing.T) {
 	ranks := []int{1, 3, 8, 16}

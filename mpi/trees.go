@@ -11,7 +11,8 @@ import (
 	"github.com/spinsim/spinsim/handlers/reduction"
 )
 
-// Allreduce in trees of aggregators (handlers/reduction), in switches or in NICs.
+// Allreduce, and what else is Rooted, in trees of aggregators (handlers/reduction),
+// in switches or in NICs.
 // A tree is set up before time begins, when all processes have their places. So
 // the world has one, or each of Options.Groups, but no communicator that ranks make
 // later.
@@ -28,6 +29,22 @@ type trees struct {
 
 // inTrees reports whether aggregators do Allreduce.
 func (o *Options) inTrees() bool { return o.Allreduce == ModeTree || o.Allreduce == ModeSwitch }
+
+// Rooted reports whether a mode also does Bcast, Reduce and Barrier.
+func (m Mode) Rooted() bool {
+	return m == "" || m == ModeHost || (&Options{Allreduce: m}).inTrees()
+}
+
+// beginRooted gives a call with a root to the tree.
+func (k *call) beginRooted(m *reduction.Member, j *job) error {
+	switch k.kind {
+	case callBcast:
+		return m.Broadcast(j.from, k.root)
+	case callReduce:
+		return m.Reduce(k.vector(j.from, j.to), k.root)
+	}
+	return m.Barrier()
+}
 
 // Slots returns the slot of what computes Allreduce; nil: processes do.
 func (m Mode) Slots() []*handlers.Slot {

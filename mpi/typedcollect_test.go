@@ -369,11 +369,16 @@ func placesOf(rt *rapid.T, counts []int) []int {
 }
 
 // Random collective operations with random types, different ones for each rank
-// and side, on every transport. Every byte of every rank's memory, gaps
+// and side, on every transport, and in trees of NICs. Every byte of every rank's memory, gaps
 // included, is the result of a program without messages: with any number of
 // ranks, in place and not, with a request and without.
 func TestTypedCollectives(t *testing.T) {
-	for _, over := range carriers() {
+	inTrees := carried{"trees", func(t require.TestingT, cleanup func(func()), ranks int, cfg runtime.Config, overrides ...string) *mpi.World {
+		o := options(mpi.Offload)
+		o.Allreduce, o.Rooted = mpi.ModeTree, true
+		return makeWorld(t, cleanup, ranks, o, cfg, overrides...)
+	}}
+	for _, over := range append(carriers(), inTrees) {
 		t.Run(over.name, func(t *testing.T) {
 			random := rapid.Custom(func(rt *rapid.T) bool {
 				runTrades(t, rt, over)

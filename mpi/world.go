@@ -161,7 +161,7 @@ type Stats struct {
 	// buffers that ranks added because all were full of messages without a
 	// receive
 	Grown     int64
-	Offloaded int64 // calls of Allreduce that NIC modules computed; each rank counts
+	Offloaded int64 // calls of collectives that modules did; each rank counts
 	// Messages of elements that are not in one piece, by the unit that packed
 	// or unpacked them.
 	PackedByCore   int64
