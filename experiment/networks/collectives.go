@@ -21,7 +21,7 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Who does the allreduces of a workload.
+// Who does the collectives of a workload.
 const (
 	byHost     = "host"
 	byNIC      = "nic"
@@ -39,10 +39,10 @@ const perCollective = "collectives"
 var collectives = &experiment.Experiment{
 	Name:  "collectives",
 	Short: "a workload, collective by collective, by hosts, NICs and switches",
-	Long: `Ranks run a workload. Its allreduces are done by one of these:
+	Long: `Ranks run a workload. Its allreduces, broadcasts, reduces and barriers are done by one of these:
   host         processes, by the algorithms of package mpi
-  nic          recursive doubling by handlers of the NICs (handlers/allreduce)
-  nic-ring     a ring by handlers of the NICs
+  nic          recursive doubling by handlers of the NICs (handlers/allreduce); only allreduces, others as by host
+  nic-ring     a ring by handlers of the NICs; likewise
   nic-tree     aggregators in the NICs: each has two others below it (handlers/reduction)
   switch       the same module in units of switches (fabric.units)
   as-recorded  the messages of the workload, which add in no time
@@ -57,7 +57,7 @@ On another profile switches need units, for example --set 'fabric.units={at: all
 	Smoke: []experiment.Values{{"on": bySwitch}},
 	Axes: []experiment.Axis{
 		{Name: "workload", Kind: report.Text, Default: step, Help: "`FILE`s of schedules or traces, or step"},
-		{Name: "on", Kind: report.Text, Of: []string{byHost, byNIC, byNICRing, byNICTree, bySwitch, asRecorded}, Default: strings.Join([]string{byHost, byNIC, byNICRing, byNICTree, bySwitch}, ","), Help: "who does the allreduces; the command's help describes each"},
+		{Name: "on", Kind: report.Text, Of: []string{byHost, byNIC, byNICRing, byNICTree, bySwitch, asRecorded}, Default: strings.Join([]string{byHost, byNIC, byNICRing, byNICTree, bySwitch}, ","), Help: "who does the collectives; the command's help describes each"},
 	},
 	Points: offers, Run: runWorkload, Independent: true,
 	Inputs: func(p *experiment.Point) []provenance.Input { return load(p).files },
@@ -127,12 +127,12 @@ func scheduled(p *experiment.Point) (*goal.Schedule, nodes.Config, error) {
 	cfg.MPI.Allreduce, cfg.Calls = mode, make(map[string]bool)
 	by := make([]string, len(s.Collectives()))
 	for i, c := range s.Collectives() {
-		if c.Kind == goal.AllReduce {
+		if slices.Contains(nodes.CallKinds(), c.Kind) {
 			by[i], cfg.Calls[c.Name] = collective.Call, true
 		}
 	}
 	if len(cfg.Calls) == 0 {
-		return nil, cfg, fmt.Errorf("%s: has no allreduce: expected --on %s", p.Text("workload"), asRecorded)
+		return nil, cfg, fmt.Errorf("%s: has none of %v: expected --on %s", p.Text("workload"), nodes.CallKinds(), asRecorded)
 	}
 	s, err := collective.Swap(s, by)
 	return s, cfg, err
@@ -298,7 +298,7 @@ func each(results []*experiment.Result) (lines []string) {
 	for _, r := range results {
 		rows, _ := r.Values[perCollective].(experiment.Rows)
 		for _, row := range rows {
-			if row[1] != string(goal.AllReduce) {
+			if !slices.Contains(nodes.CallKinds(), goal.CollectiveKind(row[1].(string))) {
 				continue
 			}
 			key := fmt.Sprintf("%s, %s: %s of %d B by %v ranks", r.Point.Profile.Name, filepath.Base(r.Point.Text("workload")), row[1], row[2], row[3])
@@ -324,9 +324,25 @@ func each(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
+// checked is what a run compares, for kinds that are not in the notes.
+var checked = map[goal.CollectiveKind]string{
+	goal.Broadcast: "every byte was compared with the root's.",
+	goal.Reduce:    "every element at the root was compared with the sum.",
+	goal.Barrier:   "no rank left before all had come.",
+}
+
 // left names what the answer does not have.
 func left(results []*experiment.Result) (lines []string) {
 	seen := make(map[string]bool)
+	var byHosts []string // rows with modes of allreduces alone
+	swapped := false
+	for _, r := range results {
+		on := r.Point.Text("on")
+		mode, is := modes[on]
+		if swapped = swapped || is; is && !mode.Rooted() && !slices.Contains(byHosts, on) {
+			byHosts = append(byHosts, on)
+		}
+	}
 	for _, r := range results {
 		w := load(r.Point)
 		if w.err != nil || seen[r.Point.Text("workload")] {
@@ -338,8 +354,16 @@ func left(results []*experiment.Result) (lines []string) {
 			kinds[c.Kind]++
 		}
 		for _, kind := range goal.CollectiveKinds() {
-			if n := kinds[kind]; n > 0 && kind != goal.AllReduce {
-				lines = append(lines, fmt.Sprintf("%s: %s of kind %s: messages of hosts in all rows, since no library of handlers has it.", r.Point.Text("workload"), experiment.Counted(n, "collective"), kind))
+			what := fmt.Sprintf("%s: %s of kind %s: ", r.Point.Text("workload"), experiment.Counted(kinds[kind], "collective"), kind)
+			switch {
+			case kinds[kind] == 0 || kind == goal.AllReduce:
+			case !slices.Contains(nodes.CallKinds(), kind):
+				lines = append(lines, what+"messages of hosts in all rows, since no library of handlers has it.")
+			case len(byHosts) > 0:
+				lines = append(lines, what+"by processes in rows of "+strings.Join(byHosts, ", ")+", whose handlers have allreduces alone.")
+			}
+			if text := checked[kind]; text != "" && kinds[kind] > 0 && swapped {
+				lines = append(lines, what+text)
 			}
 		}
 		lines = append(lines, w.notes...)

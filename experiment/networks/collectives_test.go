@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,10 @@ import (
 	"github.com/spinsim/spinsim/experiment/inswitch"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/goal/collective"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
+	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
+	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -66,6 +70,79 @@ func TestOneCollective(t *testing.T) {
 	}
 }
 
+// direct is when the last rank has done one call of the library, which begins at all
+// of them at the same time.
+func direct(t *testing.T, mode mpi.Mode, ranks int, begin func(c *mpi.Comm, v, result runtime.View) error) (last sim.Time) {
+	p, err := profile.Load("inc")
+	require.NoError(t, err)
+	c, err := runtime.NewCluster(runtime.Config{Profile: p, Nodes: ranks})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	o := mpi.DefaultOptions(mpi.Host)
+	o.Allreduce, o.Rooted = mode, mode.Rooted()
+	w, err := mpi.New(c, o)
+	require.NoError(t, err)
+	for rank := range ranks {
+		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
+			v, err := r.Alloc(2 * oneSize)
+			if err != nil {
+				return err
+			}
+			v.Present()
+			err = begin(r.World(), v.Slice(0, oneSize), v.Slice(oneSize, 2*oneSize))
+			last = max(last, r.Now())
+			return err
+		}))
+	}
+	require.NoError(t, w.Run(t.Context()))
+	return last
+}
+
+// oneSize is the bytes of one collective.
+const oneSize = 100_000
+
+// A workload that is one collective of another kind takes what a program's call
+// does, in the run as well as alone; in rows of modes with allreduces alone it
+// takes what it does by hosts, and the answer says so.
+func TestOneOfEachKind(t *testing.T) {
+	const root = 2
+	calls := map[goal.CollectiveKind]func(c *mpi.Comm, v, result runtime.View) error{
+		goal.Broadcast: func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, root) },
+		goal.Reduce:    func(c *mpi.Comm, v, result runtime.View) error { return c.Reduce(v, result, mpi.Int32, mpi.Sum, root) },
+		goal.Barrier:   func(c *mpi.Comm, _, _ runtime.View) error { return c.Barrier() },
+	}
+	for _, kind := range nodes.CallKinds()[1:] {
+		for _, ranks := range []int{3, 8} {
+			p := goal.GenParams{Ranks: ranks, Size: oneSize}
+			if kind.Rooted() {
+				p.Root = root
+			}
+			s, err := collective.Generate(string(kind)+"="+collective.For(kind)[0], p)
+			require.NoError(t, err)
+			var text bytes.Buffer
+			require.NoError(t, goal.WriteText(&text, s))
+			name := written(t, text.String())
+			byHosts := direct(t, mpi.ModeHost, ranks, calls[kind])
+			for on, mode := range modes {
+				want := direct(t, mode, ranks, calls[kind])
+				here, err := worked(t, "inc", experiment.Values{"workload": name, "on": on})
+				require.NoError(t, err)
+				require.InEpsilon(t, float64(want), float64(here.Time("time")), 0.01, "%s of %d ranks by %s", kind, ranks, on)
+				if row := here.Values[perCollective].(experiment.Rows)[0]; mode.Rooted() {
+					require.Equal(t, []any{string(kind), string(kind), int64(oneSize), ranks, 1}, row[:5])
+					require.Equal(t, []any{here.Time("time"), here.Time("time")}, row[5:7], on)
+				} else {
+					require.Equal(t, want, byHosts)
+					require.Contains(t, strings.Join(left([]*experiment.Result{here}), "\n"), "of kind "+string(kind)+": by processes in rows of "+on+", whose handlers have allreduces alone.")
+				}
+				if on == bySwitch {
+					require.Less(t, want, byHosts, "%s of %d ranks", kind, ranks)
+				}
+			}
+		}
+	}
+}
+
 // The training step is at least as long as its computing, allreduces of groups are
 // apart, and what is alone is not slower than beside others (5%: there members begin
 // as they come).
@@ -94,13 +171,13 @@ func TestWorkloads(t *testing.T) {
 		device       string
 		set          []string
 	}{
-		"missing.goal: no such file or directory: expected step":      {missing, bySwitch, "inc", nil},
-		"names no collectives: lines with //coll do":                  {plain, bySwitch, "inc", nil},
-		"has no allreduce: expected --on as-recorded":                 {saved(t, "alltoall=pairwise", 4, 64), bySwitch, "inc", nil},
-		"allreduce by host: 6 bytes, expected whole int32":            {saved(t, "allreduce=ring", 2, 6), byHost, "inc", nil},
-		"expected the file of NPU 0 of a Chakra trace":                {"trace.3.et", byHost, "inc", nil},
-		"no switch of the network has a unit: expected fabric.units":  {step, bySwitch, "spin-dis", nil},
-		"fabric.mtu: 4092, expected a multiple of 8 for allreduce by": {step, byNICTree, "inc", []string{"fabric.mtu=4092"}},
+		"missing.goal: no such file or directory: expected step":                      {missing, bySwitch, "inc", nil},
+		"names no collectives: lines with //coll do":                                  {plain, bySwitch, "inc", nil},
+		"has none of [allreduce broadcast reduce barrier]: expected --on as-recorded": {saved(t, "alltoall=pairwise", 4, 64), bySwitch, "inc", nil},
+		"allreduce by host: 6 bytes, expected whole int32":                            {saved(t, "allreduce=ring", 2, 6), byHost, "inc", nil},
+		"expected the file of NPU 0 of a Chakra trace":                                {"trace.3.et", byHost, "inc", nil},
+		"no switch of the network has a unit: expected fabric.units":                  {step, bySwitch, "spin-dis", nil},
+		"fabric.mtu: 4092, expected a multiple of 8 for allreduce by":                 {step, byNICTree, "inc", []string{"fabric.mtu=4092"}},
 	} {
 		_, err := worked(t, c.device, experiment.Values{"workload": c.workload, "on": c.on}, c.set...)
 		require.ErrorContains(t, err, want)

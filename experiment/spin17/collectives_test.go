@@ -94,6 +94,9 @@ func TestSwappedCollectives(t *testing.T) {
 	require.Contains(t, lines, "times as long as as-recorded.")
 	require.Contains(t, lines, "The library adds on cores, in NICs or in switches")
 	require.NotContains(t, strings.Join(e.Caveats(results[:2]), "\n"), "The library")
+	broadcast := measured(t, e, experiment.Values{collAxis: "all=offload-tree", "matching": "host"})
+	require.NotEqual(t, results[0].Values["max"], broadcast.Values["max"])
+	require.Zero(t, broadcast.Values[collectivesTable].(experiment.Rows)[1][4], "messages")
 	for _, c := range []struct {
 		of   *experiment.Experiment
 		coll string
@@ -101,6 +104,7 @@ func TestSwappedCollectives(t *testing.T) {
 	}{
 		{Model("x", s, Noise{}), "sum=host", "--coll: sum by host: an algorithm of nodes"},
 		{e, "all=offload-ring", "--coll: all by offload-ring: it does allreduces, not broadcast"},
+		{Schedule("x", readGOAL(t, strings.Replace(twoCollectives, "all broadcast 64KiBb root 0", "all gather 64KiBb root 0", 2))), "all=host", "--coll: all by host: it does [allreduce broadcast reduce barrier], not gather"},
 		{Schedule("x", readGOAL(t, strings.Replace(twoCollectives, "all broadcast 64KiBb root 0", "all allreduce 64KiBb", 2))), "sum=offload-ring+all=host", "expected one of them for all"},
 	} {
 		device, err := profile.Load("spin-int")

@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/internal/goal/collective"
+	"github.com/spinsim/spinsim/internal/goal/nodes"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 )
@@ -83,7 +84,9 @@ func (w *swaps) make(s *swapped, text string) error {
 		switch {
 		case !w.nodes:
 			return fmt.Errorf("%s by %s: an algorithm of nodes: expected --on nodes", c.Name, mode)
-		case c.Kind != goal.AllReduce:
+		case !nodes.Does(mode, c.Kind) && mode.Rooted():
+			return fmt.Errorf("%s by %s: it does %v, not %s", c.Name, mode, nodes.CallKinds(), c.Kind)
+		case !nodes.Does(mode, c.Kind):
 			return fmt.Errorf("%s by %s: it does allreduces, not %s", c.Name, mode, c.Kind)
 		case s.mode != "" && s.mode != mode:
 			return fmt.Errorf("%s by %s, and others by %s: expected one of them for all", c.Name, mode, s.mode)
@@ -102,9 +105,16 @@ func (w *swaps) make(s *swapped, text string) error {
 
 // libraryModes lists what else nodes have.
 func libraryModes() string {
-	text := "; for allreduces also"
-	for i, m := range mpi.AllreduceChoices() {
-		text += [2]string{" ", ", "}[min(i, 1)] + string(m)
+	var all, rooted []string
+	for _, m := range mpi.AllreduceChoices() {
+		if all = append(all, string(m)); m.Rooted() {
+			rooted = append(rooted, string(m))
+		}
 	}
-	return text + " (of the library: by processes, in NICs or in switches)"
+	var kinds []string
+	for _, k := range nodes.CallKinds()[1:] {
+		kinds = append(kinds, string(k))
+	}
+	return "; for allreduces also " + strings.Join(all, ", ") + " (of the library: by processes, in NICs or in switches), for " +
+		strings.Join(kinds, ", ") + " also " + strings.Join(rooted, ", ")
 }

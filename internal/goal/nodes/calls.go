@@ -9,14 +9,29 @@ import (
 	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
-// A call is an allreduce of the library, by processes, in NICs or in switches, for
+// A call is a collective of the library, by processes, in NICs or in switches, for
 // which the schedule has one computation at each member. The members of several
 // calls begin them in the order of the schedule's collectives, as MPI asks for.
+// Processes do the kinds that a mode does not have (Does).
 
 // elementBytes is the size of an element of a call, an int32: all modules add them.
 const elementBytes = 4
+
+// CallKinds lists the kinds of collectives that the library does.
+func CallKinds() []goal.CollectiveKind {
+	return []goal.CollectiveKind{goal.AllReduce, goal.Broadcast, goal.Reduce, goal.Barrier}
+}
+
+// Does reports whether a mode does a kind, rather than processes.
+func Does(m mpi.Mode, kind goal.CollectiveKind) bool {
+	return kind == goal.AllReduce || m.Rooted() && slices.Contains(CallKinds(), kind)
+}
+
+// adds reports whether a kind adds vectors.
+func adds(kind goal.CollectiveKind) bool { return kind == goal.AllReduce || kind == goal.Reduce }
 
 // CheckCalls returns an InputError if the library cannot do what Config.Calls names.
 func CheckCalls(s *goal.Schedule, cfg *Config) error {
@@ -29,8 +44,12 @@ func CheckCalls(s *goal.Schedule, cfg *Config) error {
 	for _, c := range s.Collectives() {
 		switch {
 		case !cfg.Calls[c.Name]:
-		case c.Kind != goal.AllReduce:
-			return InputError{fmt.Errorf("nodes: %s by %s: expected an allreduce, not %s", c.Name, cfg.MPI.Allreduce, c.Kind)}
+		case !slices.Contains(CallKinds(), c.Kind):
+			return InputError{fmt.Errorf("nodes: %s by %s: expected one of %v, not %s", c.Name, cfg.MPI.Allreduce, CallKinds(), c.Kind)}
+		case c.Kind == goal.Barrier:
+		case !adds(c.Kind) && c.Bytes > longestMessage:
+			return InputError{fmt.Errorf("nodes: %s by %s: %d bytes, expected at most %d", c.Name, cfg.MPI.Allreduce, c.Bytes, longestMessage)}
+		case !adds(c.Kind):
 		case c.Bytes == 0 || c.Bytes%elementBytes != 0 || c.Bytes > longestMessage:
 			return InputError{fmt.Errorf("nodes: %s by %s: %d bytes, expected whole int32, 4 to %d bytes", c.Name, cfg.MPI.Allreduce, c.Bytes, longestMessage)}
 		}
@@ -80,7 +99,12 @@ func groupsOf(s *goal.Schedule, cfg *Config) *groups {
 func (p *player) findCalls(s *goal.Schedule, g *groups) {
 	for i := range p.ops.Len() {
 		if c := p.ops.Collective(i); c >= 0 && g.of[c] != noCall {
-			p.calls = append(p.calls, call{op: i, coll: c, group: g.of[c], bytes: int(s.Collectives()[c].Bytes)}) //nolint:gosec // checked
+			what := s.Collectives()[c]
+			k := call{op: i, coll: c, group: g.of[c], kind: what.Kind, bytes: int(what.Bytes)} //nolint:gosec // checked
+			if k.root = slices.Index(g.members[k.group], what.Root); k.kind == goal.Barrier {
+				k.bytes = 0
+			}
+			p.calls = append(p.calls, k)
 		}
 	}
 	slices.SortFunc(p.calls, func(a, b call) int { return cmp.Compare(a.coll, b.coll) })
@@ -100,6 +124,8 @@ func (p *player) findCalls(s *goal.Schedule, g *groups) {
 type call struct {
 	op, coll, group, bytes int
 
+	kind   goal.CollectiveKind
+	root   int // in the group
 	ready  bool
 	result runtime.View
 }
@@ -134,13 +160,21 @@ func (g *program) call(c *call) error {
 		}
 		*v = memory
 	}
-	data := g.places[c.op].Slice(0, c.bytes)
+	of, factor := mpi.GroupOf(g.r, c.group), uint32(g.rank+1)
+	if c.kind == goal.Broadcast && of.Rank() != c.root {
+		factor = 0
+	}
+	data, result := g.places[c.op].Slice(0, c.bytes), c.result.Slice(0, c.bytes)
 	data.Fill(func(at int, b []byte) {
-		for i := 0; i < len(b); i += elementBytes {
-			binary.LittleEndian.PutUint32(b[i:], uint32(g.rank+1)*element(at+i))
+		i := 0
+		for ; i+elementBytes <= len(b); i += elementBytes {
+			binary.LittleEndian.PutUint32(b[i:], factor*element(at+i))
+		}
+		for x := factor * element(at+i); i < len(b); i++ { // of a broadcast
+			b[i], x = byte(x), x>>8
 		}
 	})
-	q, err := mpi.GroupOf(g.r, c.group).Start(mpi.Allreduce{Send: data, Recv: c.result.Slice(0, c.bytes), Type: mpi.Int32, Op: mpi.Sum})
+	q, err := of.Start(c.operation(data, result))
 	if err != nil {
 		return err
 	}
@@ -149,19 +183,43 @@ func (g *program) call(c *call) error {
 	return nil
 }
 
+// operation is what the library is to do.
+func (c *call) operation(data, result runtime.View) mpi.Operation {
+	switch c.kind {
+	case goal.Broadcast:
+		return mpi.Bcast{Data: mpi.Data{Memory: data}, Root: c.root}
+	case goal.Reduce:
+		return mpi.Reduce{Send: mpi.Data{Memory: data}, Recv: mpi.Data{Memory: result}, Type: mpi.Int32, Op: mpi.Sum, Root: c.root}
+	case goal.Barrier:
+		return mpi.Barrier{}
+	}
+	return mpi.Allreduce{Send: data, Recv: result, Type: mpi.Int32, Op: mpi.Sum}
+}
+
 // element is the contribution of rank 0 at an offset.
 func element(at int) uint32 { return uint32(at/elementBytes) + 1 }
 
 // answered ends a call, after a look at the result.
 func (g *program) answered(c *call) error {
-	of, sum := mpi.GroupOf(g.r, c.group), uint32(0) // of the ranks, each plus 1
-	for i := range of.Size() {
-		sum += uint32(of.Translate(i) + 1)
+	of, factor := mpi.GroupOf(g.r, c.group), uint32(0) // of the ranks, each plus 1
+	if adds(c.kind) {
+		for i := range of.Size() {
+			factor += uint32(of.Translate(i) + 1)
+		}
 	}
-	b := c.result.Slice(0, c.bytes).Read()
-	for at := 0; at < len(b); at += elementBytes {
-		if got, want := binary.LittleEndian.Uint32(b[at:]), sum*element(at); got != want {
-			return fmt.Errorf("allreduce of %d bytes: element %d is %d, expected %d", c.bytes, at/elementBytes, int32(got), int32(want))
+	result := c.result
+	if c.kind == goal.Broadcast {
+		result, factor = g.places[c.op], uint32(of.Translate(c.root)+1)
+	}
+	if c.kind != goal.Reduce || of.Rank() == c.root {
+		b := result.Slice(0, c.bytes).Read()
+		for at := 0; at < len(b); at += elementBytes {
+			var whole [elementBytes]byte
+			n := copy(whole[:], b[at:])
+			got, want := binary.LittleEndian.Uint32(whole[:]), factor*element(at)&(1<<(8*n)-1)
+			if got != want {
+				return fmt.Errorf("%s of %d bytes: element %d is %d, expected %d", c.kind, c.bytes, at/elementBytes, int32(got), int32(want))
+			}
 		}
 	}
 	c.result.Discard()
@@ -169,10 +227,30 @@ func (g *program) answered(c *call) error {
 	return nil
 }
 
+// checkBarriers returns an error if a rank has left a barrier of the library before
+// another one has entered it.
+func checkBarriers(s *goal.Schedule, cfg *Config, players []*player) error {
+	for i, c := range s.Collectives() {
+		if c.Kind != goal.Barrier || !cfg.Calls[c.Name] {
+			continue
+		}
+		entered, left := sim.Time(0), sim.MaxTime
+		for _, p := range players {
+			if w, is := p.windows[i]; is {
+				entered, left = max(entered, w.Start), min(left, w.End)
+			}
+		}
+		if entered > left {
+			return fmt.Errorf("nodes: barrier %s: a rank left it at %v, before another entered it at %v", c.Name, left, entered)
+		}
+	}
+	return nil
+}
+
 // fellBack returns an error if processes did a call that NICs were to do.
 func fellBack(w *mpi.World, o mpi.Options) error {
 	for _, f := range w.Fallbacks() {
-		return fmt.Errorf("nodes: processes did %d calls of allreduce that %s was to do: %s", f.Calls, o.Allreduce, f.Why)
+		return fmt.Errorf("nodes: processes did %d calls that %s was to do: %s", f.Calls, o.Allreduce, f.Why)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // calling has two allreduces of four ranks between computations and a message
@@ -97,6 +98,50 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// rooted has a call of each other kind among ranks that come at other times, of
+// pairs and of all, with a root that is not the first member.
+func rooted() string {
+	var text strings.Builder
+	text.WriteString("num_ranks 6\n")
+	for r := range 6 {
+		fmt.Fprintf(&text, "rank %d {\nw: calc %d\n", r, 5000*r)
+		for i, what := range []string{"broadcast 9999b root", "broadcast 3b root", "broadcast 0b root", "reduce 40000b root", "barrier 0b"} {
+			all, pair := what, what
+			if strings.HasSuffix(what, "root") {
+				all, pair = what+" 4", what+fmt.Sprintf(" %d", r/2*2+1)
+			}
+			fmt.Fprintf(&text, "//coll a%d %s\nx%d: calc 0\n//coll p%d%d %s\ny%d: calc 0\n//coll end\n", i, all, i, r/2, i, pair, i)
+		}
+		text.WriteString("x0 requires w\n}\n")
+	}
+	return text.String()
+}
+
+// Broadcasts, reduces and barriers go where the mode has them, and to processes
+// where it has allreduces alone: bytes are checked, and who leaves a barrier.
+func TestRootedCalls(t *testing.T) {
+	s := read(t, rooted())
+	for _, mode := range mpi.AllreduceChoices() {
+		if mode == mpi.ModeAccelerator || mode == mpi.ModeBoards {
+			continue // of another profile, or number of ranks
+		}
+		cfg := inSwitches(t)
+		cfg.MPI.Allreduce, cfg.Calls = mode, make(map[string]bool)
+		for _, c := range s.Collectives() {
+			cfg.Calls[c.Name] = true
+			require.Equal(t, mode.Rooted(), nodes.Does(mode, c.Kind))
+		}
+		r, err := nodes.Run(context.Background(), s, cfg)
+		require.NoError(t, err, mode)
+		want := int64(2 * 6 * 4) // a broadcast of nothing is none
+		if mode == mpi.ModeHost || !mode.Rooted() {
+			want = 0
+		}
+		require.Equal(t, want, r.Messages.Offloaded, mode)
+		require.Less(t, 25*sim.Microsecond, r.Max, "rank 5 is the last")
+	}
+}
+
 // What the library cannot do is an error.
 func TestCallsRefused(t *testing.T) {
 	for want, c := range map[string]struct {
@@ -104,10 +149,10 @@ func TestCallsRefused(t *testing.T) {
 		mode       mpi.Mode
 		empty      bool
 	}{
-		"a by host: expected an allreduce, not allgather":              {kind: "allgather", mode: mpi.ModeHost},
-		"a by host: 4095 bytes, expected whole int32":                  {kind: "allreduce", mode: mpi.ModeHost, text: "4095b"},
-		"without payload nothing can be added":                         {kind: "allreduce", mode: mpi.ModeHost, empty: true},
-		"that accelerator was to do: the device has no accelerator (s": {kind: "allreduce", mode: mpi.ModeAccelerator},
+		"a by host: expected one of [allreduce broadcast reduce barrier], not allgather": {kind: "allgather", mode: mpi.ModeHost},
+		"a by host: 4095 bytes, expected whole int32":                                    {kind: "allreduce", mode: mpi.ModeHost, text: "4095b"},
+		"without payload nothing can be added":                                           {kind: "allreduce", mode: mpi.ModeHost, empty: true},
+		"that accelerator was to do: the device has no accelerator (s":                   {kind: "allreduce", mode: mpi.ModeAccelerator},
 	} {
 		text := calling(c.kind)
 		if c.text != "" {

@@ -1,10 +1,12 @@
 package nodes
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/goal"
 	"github.com/spinsim/spinsim/mpi"
 )
 
@@ -38,4 +40,16 @@ func TestOrderIsChecked(t *testing.T) {
 
 func TestPoolGivesMemoryAgain(t *testing.T) {
 	require.Equal(t, []int{6, 6, 6, 7, 10, 11}, []int{classOf(0), classOf(1), classOf(64), classOf(65), classOf(1024), classOf(1025)})
+}
+
+// A barrier that a rank leaves before another enters it is an error with both times.
+func TestBarriersAreChecked(t *testing.T) {
+	s, err := goal.ReadText(strings.NewReader("num_ranks 2\nrank 0 {\n//coll b barrier 0b\ncalc 0\n}\nrank 1 {\n//coll b barrier 0b\ncalc 0\n}\n"), goal.ReadOptions{})
+	require.NoError(t, err)
+	cfg := &Config{Calls: map[string]bool{"b": true}}
+	players := []*player{{windows: map[int]Window{0: {1000, 3000}}}, {windows: map[int]Window{0: {3000, 4000}}}, {}}
+	require.NoError(t, checkBarriers(s, cfg, players))
+	players[1].windows[0] = Window{3001, 4000}
+	require.EqualError(t, checkBarriers(s, cfg, players), "nodes: barrier b: a rank left it at 3 ns, before another entered it at 3.001 ns")
+	require.NoError(t, checkBarriers(s, &Config{}, players), "messages of the schedule are what they are")
 }

@@ -165,7 +165,7 @@ func (g *program) next() error {
 // waiting says that nothing can happen any more.
 func (p *player) waiting() error {
 	if p.begun < len(p.calls) {
-		return fmt.Errorf("%d operations wait for each other or for a call of allreduce; the members of several begin them in the order in which the schedule first names them", p.left)
+		return fmt.Errorf("%d operations wait for each other or for a call of the library; the members of several begin them in the order in which the schedule first names them", p.left)
 	}
 	return fmt.Errorf("%d operations wait for each other", p.left)
 }

@@ -30,8 +30,8 @@ type Config struct {
 	// an allocation. Otherwise its pages are there from the beginning.
 	Cold bool
 
-	// Calls names allreduces that the library does, as MPI.Allreduce says. Each has
-	// one computation at each member, whose length is ignored.
+	// Calls names collectives that the library does (CallKinds), as MPI.Allreduce
+	// says. Each has one computation at each member, whose length is ignored.
 	Calls map[string]bool
 
 	threads bool // a rank with one cpu index has a thread for it, too, in tests
@@ -146,7 +146,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		return nil, err
 	}
 	calls := groupsOf(s, &cfg)
-	cfg.MPI.Groups = calls.members
+	cfg.MPI.Groups, cfg.MPI.Rooted = calls.members, cfg.MPI.Allreduce.Rooted()
 	nics.place(&cfg)
 	cfg.Stop = func() error { return context.Cause(ctx) }
 	c, err := runtime.NewCluster(cfg.Config)
@@ -183,7 +183,7 @@ func Run(ctx context.Context, s *goal.Schedule, cfg Config) (res *Result, err er
 		}
 		return nil, err
 	}
-	if err := fellBack(w, cfg.MPI); err != nil {
+	if err := cmp.Or(fellBack(w, cfg.MPI), checkBarriers(s, &cfg, players)); err != nil {
 		return nil, err
 	}
 	return results(s, w, players, &cfg)
