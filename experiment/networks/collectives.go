@@ -324,11 +324,11 @@ func each(results []*experiment.Result) (lines []string) {
 	return lines
 }
 
-// checked is what a run compares, for kinds that are not in the notes.
+// checked is what a run compares, for the kinds that are not in the notes.
 var checked = map[goal.CollectiveKind]string{
-	goal.Broadcast: "every byte was compared with the root's.",
-	goal.Reduce:    "every element at the root was compared with the sum.",
-	goal.Barrier:   "no rank left before all had come.",
+	goal.Broadcast: "every byte was compared with the root's",
+	goal.Reduce:    "every element at the root was compared with the sum",
+	goal.Barrier:   "no rank left before all had come",
 }
 
 // left names what the answer does not have.
@@ -354,17 +354,18 @@ func left(results []*experiment.Result) (lines []string) {
 			kinds[c.Kind]++
 		}
 		for _, kind := range goal.CollectiveKinds() {
-			what := fmt.Sprintf("%s: %s of kind %s: ", r.Point.Text("workload"), experiment.Counted(kinds[kind], "collective"), kind)
-			switch {
-			case kinds[kind] == 0 || kind == goal.AllReduce:
-			case !slices.Contains(nodes.CallKinds(), kind):
-				lines = append(lines, what+"messages of hosts in all rows, since no library of handlers has it.")
-			case len(byHosts) > 0:
-				lines = append(lines, what+"by processes in rows of "+strings.Join(byHosts, ", ")+", whose handlers have allreduces alone.")
+			if kinds[kind] == 0 || kind == goal.AllReduce {
+				continue
 			}
-			if text := checked[kind]; text != "" && kinds[kind] > 0 && swapped {
-				lines = append(lines, what+text)
+			what := checked[kind]
+			if what == "" {
+				what = "messages of hosts in all rows, since no library of handlers has it"
+			} else if !swapped {
+				continue
+			} else if len(byHosts) > 0 {
+				what = "by processes in rows of " + strings.Join(byHosts, ", ") + ", whose handlers have allreduces alone; " + what
 			}
+			lines = append(lines, fmt.Sprintf("%s: %s of kind %s: %s.", r.Point.Text("workload"), experiment.Counted(kinds[kind], "collective"), kind, what))
 		}
 		lines = append(lines, w.notes...)
 	}

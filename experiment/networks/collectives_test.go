@@ -133,7 +133,7 @@ func TestOneOfEachKind(t *testing.T) {
 					require.Equal(t, []any{here.Time("time"), here.Time("time")}, row[5:7], on)
 				} else {
 					require.Equal(t, want, byHosts)
-					require.Contains(t, strings.Join(left([]*experiment.Result{here}), "\n"), "of kind "+string(kind)+": by processes in rows of "+on+", whose handlers have allreduces alone.")
+					require.Contains(t, strings.Join(left([]*experiment.Result{here}), "\n"), "of kind "+string(kind)+": by processes in rows of "+on+", whose handlers have allreduces alone; "+checked[kind])
 				}
 				if on == bySwitch {
 					require.Less(t, want, byHosts, "%s of %d ranks", kind, ranks)
@@ -185,6 +185,7 @@ func TestWorkloads(t *testing.T) {
 	r, err := worked(t, "inc", experiment.Values{"workload": saved(t, "alltoall=pairwise", 4, 64), "on": asRecorded})
 	require.NoError(t, err)
 	require.Zero(t, r.Float("in_allreduce"))
+	require.Contains(t, left([]*experiment.Result{r})[0], "of kind alltoall: messages of hosts in all rows")
 }
 
 // written writes the text of a schedule into a file.
