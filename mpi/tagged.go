@@ -109,21 +109,27 @@ func (t Tagged) Step() error { return t.step() }
 // handles nothing.
 func (t Tagged) Completed() *Request { return t.requests.over.pop() }
 
-// Allreduce starts to combine the vectors of all ranks of the world in their NICs
-// (Options.Allreduce). If the modules do not take the call, it does nothing and
-// returns why, at all ranks alike: then the caller has another way.
-func (t Tagged) Allreduce(a Allreduce) (q *Request, why string, err error) {
-	c := t.World()
-	switch {
-	case c.module == nil:
-		return nil, "the world has no modules", nil
-	case a.Recv.Len() == 0:
-		return nil, "no elements", nil
+// Collective starts an Allreduce, Reduce, Bcast or Barrier of all ranks of the world
+// in their NICs or in switches (Options.Allreduce). If the modules do not take the
+// call, it does nothing and returns why, at all ranks alike: then the caller has
+// another way.
+func (t Tagged) Collective(o Operation) (q *Request, why string, err error) {
+	c, k := t.World(), call{kind: callBarrier}
+	switch o := o.(type) {
+	case Allreduce:
+		k = call{kind: callAllreduce, op: o.Op, t: o.Type}
+	case Reduce:
+		k = call{kind: callReduce, op: o.Op, t: o.Type}
+	case Bcast:
+		k.kind = callBcast
 	}
-	if why := c.module.refuses(&call{op: a.Op, t: a.Type}); why != "" {
+	if c.module == nil {
+		return nil, "the world has no modules", nil
+	}
+	if why := c.module.refuses(&k); why != "" {
 		t.stats.FellBack++
 		return nil, why, nil
 	}
-	q, err = c.Start(a)
+	q, err = c.Start(o)
 	return q, "", err
 }

@@ -17,7 +17,7 @@ import (
 
 // The layout of provider/link.h.
 const (
-	linkVersion = 3
+	linkVersion = 4
 	linkPosts   = 256
 	linkDone    = 1024
 	linkInject  = 128
@@ -51,7 +51,7 @@ const (
 	whyFinalize
 	whyRegion
 	whyRefused
-	whyAllreduce
+	whyCollective
 	// ours alone
 	whyGone    // the process has ended
 	whySpoiled // it is nobody's turn
@@ -131,8 +131,8 @@ type shared struct {
 	doneHead, doneTail uint32
 	timed              uint32
 	used               uint64
-	reduction          reduction
-	reduces, reducing  uint32
+	collective         collective
+	takes, taking      uint32
 	posts              [linkPosts]post
 	done               [linkDone]done
 }
@@ -157,11 +157,20 @@ func (k *rank) refuse(call int) error {
 	return fmt.Errorf("rank %d calls %s, which is not supported with one rank on each node: Open MPI's puts to such windows do not end there; with several it takes messages", k.rank, refusedCalls[call])
 }
 
-// reduction is an allreduce that the process calls.
-type reduction struct {
+// collective is a collective operation of all ranks that the process calls.
+type collective struct {
 	send, receive, count uint64
-	kind, op             uint32
+	kind, op, call       uint32
+	root                 int32
 }
+
+// Its calls.
+const (
+	callAllreduce = 1 + iota
+	callReduce
+	callBcast
+	callBarrier
+)
 
 // link is the simulator's end of what it shares with the process of a rank.
 type link struct {

@@ -51,7 +51,7 @@ type Result struct {
 	Nodes runtime.Stats
 	// pages of buffers when they were posted, and how many of them were absent
 	Pages, Absent int64
-	// calls of MPI_Allreduce of all ranks in the NICs, and those that these did not take
+	// calls of collectives of all ranks in the NICs, and those that these did not take
 	Reduced, Refused int64
 	Onesided         int64 // puts, gets and atomic operations of all ranks
 	Faults           int64 // pages that came while devices or MPI waited for them

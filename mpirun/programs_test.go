@@ -208,6 +208,34 @@ func TestReductions(t *testing.T) {
 	}
 }
 
+// Reduces, broadcasts and barriers of all ranks in trees give what the program
+// expects; modules of allreduces alone refuse them, and nobody asks who is not to.
+func TestRooted(t *testing.T) {
+	program := compiled(t, "rooted")
+	for _, c := range []struct {
+		device        string
+		mode          mpi.Mode
+		rooted        bool
+		done, refused int64 // of each rank
+	}{
+		{"spin-int", mpi.ModeTree, true, 4*5 + 1, 4}, // no products
+		{"inc", mpi.ModeSwitch, true, 4*5 + 1, 4},
+		{"inc", mpi.ModeSwitch, false, 0, 0},
+		{"spin-int", mpi.ModeDoubling, true, 0, 4*6 + 1},
+	} {
+		var first Result
+		for i := range 2 {
+			r, out, err := tryOn(t, c.device, "portals", 4, func(p *Program) { p.MPI.Allreduce, p.MPI.Rooted, p.MPI.PerNode = c.mode, c.rooted, 2 }, program)
+			require.NoError(t, err, "%s: %s", c.mode, out)
+			require.Equal(t, []int64{4 * c.done, 4 * c.refused}, []int64{r.Reduced, r.Refused}, c.mode)
+			if i > 0 {
+				require.Equal(t, first, r)
+			}
+			first = r
+		}
+	}
+}
+
 // HPCC passes its own checks as it does over shared memory, and all that it prints,
 // times and rates among it, is the same in each run.
 func TestHPCC(t *testing.T) {

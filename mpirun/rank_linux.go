@@ -64,12 +64,12 @@ type rank struct {
 	all     []*rank
 	free    map[int][]runtime.View // buffers, by their size class
 	memory  *memory
-	reduced int // allreduces in the NIC
+	reduced int // collectives in the NIC
 	refused int // those that it did not take
 	// of all ranks
 	collected *reductions
-	result    reduction // under way; its kind is 0: there is none
-	charged   uint64    // of used, or of counter
+	result    collective // under way; its call is 0: there is none
+	charged   uint64     // of used, or of counter
 	counter   instructions
 	fail      func(error) // ends the run
 	flights   []flight
@@ -115,7 +115,9 @@ func (k *rank) prepare(r *mpi.Rank) (err error) {
 		k.counter, err = countInstructions(int(k.pid))
 	}
 	if by := k.of.MPI.Allreduce; by != "" && by != mpi.ModeHost {
-		k.reduces = 1
+		if k.takes = 1; k.of.MPI.Rooted {
+			k.takes = 2
+		}
 	}
 	return err
 }
@@ -148,8 +150,8 @@ func (k *rank) program(ctx context.Context, r *mpi.Rank) (err error) {
 			if err := k.refuse(int(k.arg)); err != nil {
 				return err
 			}
-		case whyAllreduce:
-			if err := k.reduce(); err != nil {
+		case whyCollective:
+			if err := k.collectively(); err != nil {
 				return fmt.Errorf("rank %d: %w", k.rank, err)
 			}
 		case whySleep:
@@ -258,7 +260,7 @@ func (k *rank) look(charged bool) error {
 }
 
 // wait waits for a completion, or until a peer has reached for memory of the
-// process, or until the NICs have ended the allreduce that it waits for.
+// process, or until the NICs have ended the collective that it waits for.
 func (k *rank) wait() error {
 	for result := k.result; ; {
 		n, err := k.completed()
@@ -299,7 +301,7 @@ func (k *rank) completed() (int, error) {
 // settle ends an operation.
 func (k *rank) settle(q *mpi.Request) error {
 	number := q.User
-	if number == reducing {
+	if number == collecting {
 		k.r.Free(q)
 		return k.combined()
 	}

@@ -3,8 +3,10 @@ package mpirun
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/runtime"
@@ -23,70 +25,120 @@ type reductions struct {
 	left  map[int]int      // ranks that have not compared
 }
 
-// reduce lets the NICs begin the allreduce that the process calls, if they take it.
-// Meanwhile the process looks for completions: peers may need what it does then.
-func (k *rank) reduce() error {
-	one := k.reduction // a copy: the process cannot change it
+// collectively lets the NICs begin the collective that the process calls, if they
+// take it. Meanwhile the process looks for completions: peers may need what it does
+// then.
+func (k *rank) collectively() error {
+	one := k.collective // a copy: the process cannot change it
 	k.arg = 0
-	if k.result.kind != 0 {
-		return k.spoiled("an allreduce in an allreduce")
+	if k.result.call != 0 {
+		return k.spoiled("a collective in a collective")
 	}
 	k.refused++ // until it has begun
-	if one.kind == 0 || int(one.kind) > len(reductionTypes) || one.op == 0 || int(one.op) > len(reductionOps) {
-		return nil
-	}
-	t, op := reductionTypes[one.kind-1], reductionOps[one.op-1]
-	n := one.count * uint64(t.Size())
-	apart := max(one.send, one.receive)-min(one.send, one.receive) >= n
-	if one.count == 0 || one.count > maxMessage/uint64(t.Size()) || one.send != 0 && !apart {
-		return nil // the library has an error for it, or another way
-	}
-	receive, err := k.reached(one.receive, n)
-	if err != nil {
+	o, given, err := one.operation(k)
+	if o == nil || err != nil {
 		return err
 	}
-	a := mpi.Allreduce{Send: mpi.InPlace, Recv: receive, Type: t, Op: op}
-	from := one.receive
-	if one.send != 0 {
-		if a.Send, err = k.reached(one.send, n); err != nil {
-			return err
-		}
-		from = one.send
-	}
-	given := make([]byte, n)
-	if err := k.read(from, given); err != nil {
-		return err
-	}
-	q, why, err := k.r.Allreduce(a)
+	q, why, err := k.r.Collective(o)
 	if err != nil || why != "" {
 		return err
 	}
-	q.User = reducing
+	q.User = collecting
 	k.collected.give(k.reduced, int(k.rank), len(k.all), given)
-	k.result, k.reducing, k.arg = one, 1, 1
+	k.result, k.taking, k.arg = one, 1, 1
 	k.refused--
 	return nil
 }
 
-// reducing is the number of no flight, but of an allreduce.
-const reducing = -1
+// operation returns what the process calls, and what the rank gives. nil: the
+// library has an error for it, or another way.
+func (one *collective) operation(k *rank) (o mpi.Operation, given []byte, err error) {
+	root := int(one.root)
+	switch one.call {
+	case callBarrier:
+		return mpi.Barrier{}, []byte{}, nil
+	case callBcast:
+		if one.count == 0 || one.count > maxMessage {
+			return nil, nil, nil
+		}
+		v, err := k.reached(one.receive, one.count)
+		if err == nil && int(k.rank) == root {
+			given = make([]byte, one.count)
+			err = k.read(one.receive, given)
+		}
+		return mpi.Bcast{Data: mpi.Data{Memory: v}, Root: root}, given, err
+	}
+	if one.kind == 0 || int(one.kind) > len(reductionTypes) || one.op == 0 || int(one.op) > len(reductionOps) {
+		return nil, nil, nil
+	}
+	t, op := reductionTypes[one.kind-1], reductionOps[one.op-1]
+	n, gets := one.count*uint64(t.Size()), one.call == callAllreduce || int(k.rank) == root
+	apart := max(one.send, one.receive)-min(one.send, one.receive) >= n
+	if one.count == 0 || one.count > maxMessage/uint64(t.Size()) || one.send != 0 && gets && !apart {
+		return nil, nil, nil
+	}
+	send, receive, from := mpi.InPlace, mpi.InPlace, one.send
+	if gets {
+		if receive, err = k.reached(one.receive, n); err != nil {
+			return nil, nil, err
+		}
+	}
+	if one.send == 0 {
+		from = one.receive
+	} else if send, err = k.reached(one.send, n); err != nil {
+		return nil, nil, err
+	}
+	given = make([]byte, n)
+	if err := k.read(from, given); err != nil {
+		return nil, nil, err
+	}
+	if one.call == callReduce {
+		return mpi.Reduce{Send: mpi.Data{Memory: send}, Recv: mpi.Data{Memory: receive}, Type: t, Op: op, Root: root}, given, nil
+	}
+	return mpi.Allreduce{Send: send, Recv: receive, Type: t, Op: op}, given, nil
+}
 
-// combined ends the allreduce, and compares the result with what the host computes.
+// collecting is the number of no flight, but of a collective.
+const collecting = -1
+
+// combined ends the collective, and compares the result with what the host computes.
 func (k *rank) combined() error {
 	one, number := k.result, k.reduced
-	t, op := reductionTypes[one.kind-1], reductionOps[one.op-1]
 	runtime.Settle(k.r.Proc())
 	k.reduced++
-	k.result, k.reducing = reduction{}, 0
+	k.result, k.taking = collective{}, 0
+	if err := one.compare(k, number); err != nil {
+		return fmt.Errorf("rank %d: collective %d: %w", k.rank, number, err)
+	}
+	k.collected.drop(number)
+	return nil
+}
+
+func (one *collective) compare(k *rank, number int) error {
+	switch {
+	case one.call == callBarrier:
+		if given := k.collected.calls[number]; slices.ContainsFunc(given, func(b []byte) bool { return b == nil }) {
+			return errors.New("the barrier has let a rank go before all had come")
+		}
+		return nil
+	case one.call == callReduce && k.rank != one.root:
+		return nil
+	case one.call == callBcast:
+		got := make([]byte, one.count)
+		if err := k.read(one.receive, got); err != nil {
+			return err
+		}
+		if !bytes.Equal(got, k.collected.calls[number][one.root]) {
+			return fmt.Errorf("%d B of a broadcast are not those of rank %d", len(got), one.root)
+		}
+		return nil
+	}
+	t, op := reductionTypes[one.kind-1], reductionOps[one.op-1]
 	got := make([]byte, one.count*uint64(t.Size()))
 	if err := k.read(one.receive, got); err != nil {
 		return err
 	}
-	if err := k.collected.compare(number, got, t, op); err != nil {
-		return fmt.Errorf("rank %d: allreduce %d: %w", k.rank, number, err)
-	}
-	k.collected.drop(number)
-	return nil
+	return k.collected.compare(number, got, t, op)
 }
 
 // reached is memory of the process that the NIC uses.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/experiment/exanest"
@@ -37,7 +38,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "ranks-per-node", Kind: report.Count, Least: "1", Most: mostRanks, Default: "1", Help: "processes of each simulated node"},
 			{Name: "transport", Kind: report.Text, Of: exanest.TransportNames(), Default: exanest.TransportNames()[0], Help: "what carries the messages, as in spinsim osu; otherwise what suits the first profile"},
 			{Name: "pages", Kind: report.Text, Of: part.PageModes(), Default: part.PagesPresent, Help: "treatment of pages that the program has not touched, with transport exanet: as mode of spinsim compare apps"},
-			{Name: "allreduce", Kind: report.Text, Of: allreduceModes(), Default: string(mpi.ModeHost), Help: "who combines in MPI_Allreduce of all ranks, as mode of spinsim compare allreduce: Open MPI's own algorithms on the host, or NICs and switches with handlers, whose results are compared with the host's"},
+			{Name: "allreduce", Kind: report.Text, Of: allreduceModes(), Default: string(mpi.ModeHost), Help: "who combines in MPI_Allreduce of all ranks, as mode of spinsim compare allreduce: Open MPI's own algorithms on the host, or NICs and switches with handlers, whose results are compared with the host's; with " + rooted + " they take MPI_Reduce, MPI_Bcast and MPI_Barrier, too"},
 			{Name: "compute", Kind: report.Text, Default: computeNone, Help: "time of the program's own computing: none; factor=NUMBER times that of this computer's processor, which differs from run to run; instructions=TIME for each instruction, if this computer counts them; or FILE.csv, whose lines are a level of MPI_Pcontrol and the time of each of its calls, 3,250us"},
 		},
 		Profiles: []string{"spin-int"},
@@ -53,7 +54,7 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			{Name: "sent", Unit: "bytes", Kind: report.Size, Help: "bytes of the messages"},
 			{Name: "onesided", Kind: report.Count, Help: "puts, gets and atomic operations of all ranks"},
 			{Name: "late", Kind: report.Count, Help: "messages that arrived before their receive"},
-			{Name: "offloaded", Kind: report.Count, Help: "calls of MPI_Allreduce in the NICs, of all ranks"},
+			{Name: "offloaded", Kind: report.Count, Help: "calls of MPI_Allreduce in the NICs, of all ranks; with " + rooted + " of all that they may take"},
 			{Name: "refused", Kind: report.Count, Help: "those that the modules in the NICs did not take, for their type or operation: the host did them"},
 			{Name: "fresh", Kind: report.Share, Help: "share of the pages of messages that the program had not touched when it sent or received, or that its allocator had given back; empty: all pages were made present"},
 			{Name: "faults", Kind: report.Count, Help: "pages that came while devices or MPI waited for them"},
@@ -67,7 +68,8 @@ func Of(command []string, out, errs io.Writer) *experiment.Experiment {
 			if p.Text("transport") == exanest.TransportNames()[0] && own != nil {
 				slots = append([]*handlers.Slot{mailbox.EngineSlot}, own...)
 			}
-			return append(slots, mpi.Mode(p.Text("allreduce")).Slots()...)
+			mode, _ := modeOf(p)
+			return append(slots, mode.Slots()...)
 		},
 		Undivided: "a program has many operations of many kinds: --trace shows them",
 		View: experiment.View{
@@ -94,7 +96,8 @@ func measured(p *experiment.Point, command []string) (bool, error) {
 	if _, err := computeOf(p.Text("compute")); err != nil {
 		return false, err
 	}
-	if err := mpi.Mode(p.Text("allreduce")).Check(&p.Profile.Fabric); err != nil {
+	mode, _ := modeOf(p)
+	if err := mode.Check(&p.Profile.Fabric); err != nil {
 		return false, fmt.Errorf("profile %s: %w", p.Profile.Origin.Name, err)
 	}
 	if p.Text("pages") == part.PagesPresent {
@@ -114,7 +117,7 @@ func run(ctx context.Context, p *experiment.Point, command []string, out, errs i
 	if err != nil {
 		return nil, err
 	}
-	options.Allreduce = mpi.Mode(p.Text("allreduce"))
+	options.Allreduce, options.Rooted = modeOf(p)
 	options.Ranks, options.PerNode = p.Int("ranks"), p.Int("ranks-per-node")
 	program := mpirun.Program{
 		Config: p.Config(ctx, nodes(p)), MPI: options, Command: command, Out: out, Err: errs, Absent: p.Text("pages") != part.PagesPresent,
@@ -142,7 +145,21 @@ func allreduceModes() (list []string) {
 	for _, m := range mpi.AllreduceChoices() {
 		list = append(list, string(m))
 	}
+	for _, m := range mpi.AllreduceChoices() {
+		if m.Rooted() && m != mpi.ModeHost {
+			list = append(list, string(m)+rooted)
+		}
+	}
 	return list
+}
+
+// rooted behind a mode makes it take more than allreduces.
+const rooted = "+rooted"
+
+// modeOf returns the mode of a point, and whether it takes more than allreduces.
+func modeOf(p *experiment.Point) (mpi.Mode, bool) {
+	text, more := strings.CutSuffix(p.Text("allreduce"), rooted)
+	return mpi.Mode(text), more
 }
 
 // answer is a sentence for each way to treat pages, with the most ranks.
@@ -161,8 +178,12 @@ func answer(results []*experiment.Result) (lines []string) {
 		if share, is := r.Values["fresh"].(float64); is {
 			line += fmt.Sprintf("; pages %s, %.3g%% of those of messages fresh", p.Text("pages"), 100*share)
 		}
-		if p.Text("allreduce") != string(mpi.ModeHost) {
-			line += fmt.Sprintf("; %s did %v calls of MPI_Allreduce, and refused %v", p.Text("allreduce"), r.Values["offloaded"], r.Values["refused"])
+		if mode, more := modeOf(p); mode != mpi.ModeHost {
+			calls := "MPI_Allreduce"
+			if more {
+				calls = "collectives"
+			}
+			line += fmt.Sprintf("; %s did %v calls of %s, and refused %v", p.Text("allreduce"), r.Values["offloaded"], calls, r.Values["refused"])
 		}
 		if touch := experiment.Beside(results, r, "pages", "touch"); touch != nil && touch != r {
 			line += fmt.Sprintf(", %.3f times as fast as touching", float64(touch.Time(timeColumn))/float64(r.Time(timeColumn)))

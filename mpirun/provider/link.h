@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINK_VERSION = 3, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
+enum { LINK_VERSION = 4, LINK_POSTS = 256, LINK_DONE = 1024, LINK_INJECT = 128 };
 
 // How many endpoints a process has at a time.
 enum { LINK_ENDPOINTS = 64 };
@@ -35,7 +35,7 @@ enum link_why {
 	WHY_FINALIZE,  // MPI_Finalize begins
 	WHY_REGION,    // MPI_Pcontrol with the level arg
 	WHY_REFUSED,   // a call of MPI that cannot be: arg is its place in refusedCalls
-	WHY_ALLREDUCE, // in reduction; arg is then 1 if the NICs do it
+	WHY_COLLECTIVE, // in collective; arg is then 1 if the NICs do it
 };
 
 enum post_kind {
@@ -72,6 +72,7 @@ enum {
 
 enum link_type { TYPE_NONE, TYPE_INT32, TYPE_INT64, TYPE_FLOAT32, TYPE_FLOAT64 };
 enum link_op { OP_NONE, OP_SUM, OP_MIN, OP_MAX };
+enum link_call { CALL_NONE, CALL_ALLREDUCE, CALL_REDUCE, CALL_BCAST, CALL_BARRIER };
 
 struct link_post {
 	uint32_t kind, flags;
@@ -117,13 +118,16 @@ struct link {
 	uint32_t done_head, done_tail; // in done, modulo LINK_DONE
 	uint32_t timed; // the simulator wants to know used
 	uint64_t used;  // time of a processor that the main thread has had in all, ns
-	// the allreduce of all ranks that the process calls
+	// the collective of all ranks that the process calls
 	struct {
-		uint64_t send, receive; // send 0: in place
-		uint64_t count;
+		uint64_t send, receive; // send 0: in place; of a broadcast only receive
+		uint64_t count; // of elements; of a broadcast of bytes
 		uint32_t type, op; // of link_type and link_op
-	} reduction;
-	uint32_t reduces, reducing; // the NICs may take reductions, and have one under way
+		uint32_t call; // of link_call
+		int32_t root;
+	} collective;
+	// the NICs may take allreduces (1) and other calls, too (2), and have one under way
+	uint32_t takes, taking;
 	struct link_post posts[LINK_POSTS];
 	struct link_done done[LINK_DONE];
 };

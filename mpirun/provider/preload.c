@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -258,7 +259,7 @@ HOOK(MPI_Win_create_dynamic, (real, info, comm, win), void *info, void *comm, vo
 	return real(info, comm, win);
 }
 
-// The NICs may take an allreduce of all ranks. Communicators, types and operations
+// The NICs may take collectives of all ranks. Communicators, types and operations
 // of Open MPI are addresses of its own objects; NULL: the program has no such
 // library. Other calls are the library's.
 #define OBJECT __attribute__((weak))
@@ -313,24 +314,80 @@ static bool all(void *comm)
 	return comm == &ompi_mpi_comm_world || (MPI_Comm_compare && MPI_Comm_compare(comm, &ompi_mpi_comm_world, &result) == 0 && result <= MPI_CONGRUENT);
 }
 
-HOOK(MPI_Allreduce, (real, send, receive, count, type, op, comm), const void *send, void *receive, int count, void *type, void *op, void *comm)
+// by_nics gives a call to the NICs, and reports whether they have done it.
+static bool by_nics(enum link_call call, const void *send, void *receive, uint64_t count, void *type, void *op, int root)
 {
 	struct link *l = spinsim_link;
-	if (l && l->reduces && spinsim_inside() && count > 0 && send && all(comm)) {
-		l->reduction.send = send == (void *)1 ? 0 : (uint64_t)send; // MPI_IN_PLACE
-		l->reduction.receive = (uint64_t)receive;
-		l->reduction.count = (uint64_t)count;
-		l->reduction.type = number_of(type, types, sizeof types / sizeof *types);
-		l->reduction.op = number_of(op, operations, sizeof operations / sizeof *operations);
-		link_yield(l, WHY_ALLREDUCE, 0);
-		if (l->arg) {
-			void (*look)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "opal_progress");
-			while (l->reducing)
-				look();
-			return 0;
-		}
-	}
+	l->collective.send = send == (void *)1 ? 0 : (uint64_t)send; // MPI_IN_PLACE
+	l->collective.receive = (uint64_t)receive;
+	l->collective.count = count;
+	l->collective.type = number_of(type, types, sizeof types / sizeof *types);
+	l->collective.op = number_of(op, operations, sizeof operations / sizeof *operations);
+	l->collective.call = call;
+	l->collective.root = root;
+	link_yield(l, WHY_COLLECTIVE, 0);
+	if (!l->arg)
+		return false;
+	void (*look)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "opal_progress");
+	while (l->taking)
+		look();
+	return true;
+}
+
+// asked reports whether the NICs may take a call: kind 1 is an allreduce, 2 another.
+static bool asked(uint32_t kind, void *comm)
+{
+	return spinsim_link && spinsim_link->takes >= kind && spinsim_inside() && all(comm);
+}
+
+static bool is_rank(int root) { return root >= 0 && root < spinsim_link->ranks; }
+
+HOOK(MPI_Allreduce, (real, send, receive, count, type, op, comm), const void *send, void *receive, int count, void *type, void *op, void *comm)
+{
+	if (count > 0 && send && asked(1, comm) && by_nics(CALL_ALLREDUCE, send, receive, (uint64_t)count, type, op, 0))
+		return 0;
 	return real(send, receive, count, type, op, comm);
+}
+
+HOOK(MPI_Reduce, (real, send, receive, count, type, op, root, comm), const void *send, void *receive, int count, void *type, void *op, int root, void *comm)
+{
+	if (count > 0 && send && asked(2, comm) && is_rank(root) && by_nics(CALL_REDUCE, send, receive, (uint64_t)count, type, op, root))
+		return 0;
+	return real(send, receive, count, type, op, root, comm);
+}
+
+HOOK(MPI_Barrier, (real, comm), void *comm)
+{
+	if (asked(2, comm) && by_nics(CALL_BARRIER, NULL, NULL, 0, NULL, NULL, 0))
+		return 0;
+	return real(comm);
+}
+
+// Ranks of a broadcast may have different types, but all have the same bytes: those
+// of a type that may have gaps are packed.
+extern int MPI_Type_size(void *type, int *size) OBJECT;
+extern int MPI_Pack(const void *in, int count, void *type, void *out, int size, int *at, void *comm) OBJECT;
+extern int MPI_Unpack(const void *in, int size, int *at, void *out, int count, void *type, void *comm) OBJECT;
+
+HOOK(MPI_Bcast, (real, data, count, type, root, comm), void *data, int count, void *type, int root, void *comm)
+{
+	int size = 0, at = 0;
+	if (count <= 0 || !asked(2, comm) || !is_rank(root) || MPI_Type_size(type, &size) || size <= 0 || count > INT_MAX / size)
+		return real(data, count, type, root, comm);
+	bool packed = !number_of(type, types, sizeof types / sizeof *types), mine = spinsim_link->rank == root;
+	int e = 0, bytes = count * size;
+	void *place = packed ? malloc((size_t)bytes) : data;
+	if (!place)
+		abort(); // the other ranks wait
+	if (packed && mine)
+		e = MPI_Pack(data, count, type, place, bytes, &at, comm);
+	if (!by_nics(CALL_BCAST, NULL, place, (uint64_t)bytes, NULL, NULL, root))
+		e = real(data, count, type, root, comm);
+	else if (packed && !mine)
+		e = MPI_Unpack(place, bytes, &at, data, count, type, comm);
+	if (packed)
+		free(place);
+	return e;
 }
 
 // Open MPI's mpirun, which is to be quiet about ranks that spinsim ends, would drop
