@@ -43,7 +43,7 @@ type stormCall struct {
 	ended    []sim.Time
 }
 
-var whats = []string{"allreduce", "reduce", "broadcast", "barrier"}
+var whats = []string{"allreduce", "reduce", "broadcast", "barrier", "allgather", "reducescatter"}
 
 var networks = [][]string{
 	{"fabric.kind=crossbar"},
@@ -100,7 +100,9 @@ func (s *storm) drawCalls(rt *rapid.T) {
 		switch c.what {
 		case "barrier":
 			c.bytes = 0
-		case "broadcast":
+		case "reducescatter":
+			c.bytes *= len(s.members)
+		case "broadcast", "allgather":
 			c.bytes -= rng.IntN(int(allreduce.Size(c.kind))) // of no type
 		}
 		c.begun, c.ended = make([]sim.Time, len(s.members)), make([]sim.Time, len(s.members))
@@ -108,8 +110,11 @@ func (s *storm) drawCalls(rt *rapid.T) {
 			c.vectors = append(c.vectors, elements(rng, c.bytes, c.kind))
 			c.delays = append(c.delays, sim.Time(rng.Int64N(int64(skew)+1)))
 		}
-		if c.want = c.vectors[c.root]; c.what == "allreduce" || c.what == "reduce" {
+		switch c.want = c.vectors[c.root]; c.what {
+		case "allreduce", "reduce", "reducescatter":
 			c.want = s.tree.fold(0, &c)
+		case "allgather":
+			c.want = bytes.Join(c.vectors, nil)
 		}
 		s.calls = append(s.calls, c)
 	}
@@ -195,6 +200,18 @@ func (c *stormCall) do(p *runtime.Proc, m *Member) (err error) {
 		if err = m.Reduce(call, c.root); m.rank != c.root {
 			want = bytes.Clone(result.Read())
 		}
+	case "allgather":
+		result = p.Alloc(len(c.want))
+		result.Slice(m.rank*c.bytes, (m.rank+1)*c.bytes).CopyFrom(c.vectors[m.rank])
+		err = m.Allgather(source, result)
+	case "reducescatter":
+		piece := c.bytes / len(c.begun)
+		want = want[m.rank*piece:][:piece]
+		if result = p.Alloc(piece); c.inPlace {
+			result = source.Slice(m.rank*piece, (m.rank+1)*piece)
+		}
+		call.Result = result
+		err = m.ReduceScatter(call)
 	case "broadcast":
 		result = source
 		err = m.Broadcast(source, c.root)
@@ -223,7 +240,14 @@ func TestStorm(t *testing.T) {
 		require.NoError(rt, s.run(rt))
 		blocks, children := 0, 0
 		for _, c := range s.calls {
-			blocks += max(1, (c.bytes+63)/64)
+			switch n := (c.bytes + 63) / 64; c.what {
+			case "allgather":
+				blocks += n * len(s.members)
+			case "reducescatter":
+				blocks += (c.bytes/len(s.members) + 63) / 64 * len(s.members)
+			default:
+				blocks += max(1, n)
+			}
 			if c.what == "barrier" {
 				require.LessOrEqual(rt, slices.Max(c.begun), slices.Min(c.ended), "a member left before another came")
 			}
@@ -283,6 +307,8 @@ func TestRootsRefused(t *testing.T) {
 			require.EqualError(t, m.Broadcast(v, 2), "reduction: root 2, expected one of 2 members")
 			require.EqualError(t, m.Broadcast(v.Slice(0, 0), 0), "reduction: a broadcast of 0 B, expected at least one")
 			require.ErrorContains(t, m.Reduce(allreduce.Call{Source: v, Result: v}, 0), "expected whole elements")
+			require.EqualError(t, m.Allgather(v, v), "reduction: 8 B of each of 2 members, and 8 B for all, expected 16 B, at least one of each")
+			require.EqualError(t, m.ReduceScatter(allreduce.Call{Source: v, Result: v}), "reduction: 8 B for the result, expected one of 2 pieces of 8 B")
 			require.NoError(t, m.Broadcast(v, rank))
 			require.ErrorIs(t, m.Broadcast(v, rank), ErrBusy)
 			require.ErrorIs(t, m.Wait(), ErrDiffers)

@@ -83,7 +83,7 @@ func (m *Member) Begin(c allreduce.Call) error {
 	if err := m.check(c); err != nil {
 		return err
 	}
-	return m.begin(operation{c.Source, c.Result, c.Source.Len(), Sign(c.Source.Len(), c.Op, c.Type), m.bits})
+	return m.begin(operation{c.Source, c.Result, c.Source.Len(), Sign(c.Source.Len(), c.Op, c.Type), m.bits, 0})
 }
 
 // Reduce begins an allreduce whose result goes to the root alone; at other members
@@ -95,7 +95,7 @@ func (m *Member) Reduce(c allreduce.Call, root int) error {
 	if err := m.check(c); err != nil {
 		return err
 	}
-	o := operation{c.Source, c.Result, c.Source.Len(), Sign(c.Source.Len(), c.Op, c.Type) | Reduce, m.bits}
+	o := operation{c.Source, c.Result, c.Source.Len(), Sign(c.Source.Len(), c.Op, c.Type) | Reduce, m.bits, 0}
 	if m.rank != root {
 		o.result = m.nothing()
 	}
@@ -105,7 +105,7 @@ func (m *Member) Reduce(c allreduce.Call, root int) error {
 // Broadcast begins to copy the root's bytes to the other members. A token of each
 // member says that it has room for a block.
 func (m *Member) Broadcast(v runtime.View, root int) error {
-	o := operation{m.status, v, v.Len(), Sign(v.Len(), 0, 0) &^ Reduce, m.bits}
+	o := operation{m.status, v, v.Len(), Sign(v.Len(), 0, 0) &^ Reduce, m.bits, 0}
 	if m.rank == root {
 		o.source, o.result = v, m.nothing()
 	}
@@ -115,7 +115,30 @@ func (m *Member) Broadcast(v runtime.View, root int) error {
 // Barrier begins a broadcast of a token into no room: it ends when all members have
 // begun.
 func (m *Member) Barrier() error {
-	return m.rooted(operation{m.status, m.nothing(), Token, Sign(0, 0, 0), m.bits}, 0)
+	return m.rooted(operation{m.status, m.nothing(), Token, Sign(0, 0, 0), m.bits, 0}, 0)
+}
+
+// Allgather begins a broadcast of the bytes of each member: those of member i go to
+// piece i of the others' results. It leaves out the member's own piece.
+func (m *Member) Allgather(own, all runtime.View) error {
+	n := own.Len() * len(m.group.o.Members)
+	if all.Len() != n || n == 0 {
+		return fmt.Errorf("reduction: %d B of each of %d members, and %d B for all, expected %d B, at least one of each", own.Len(), len(m.group.o.Members), all.Len(), n)
+	}
+	return m.begin(operation{own, all, n, Sign(n, 0, 0) &^ Reduce, m.bits | Rooted, own.Len()})
+}
+
+// ReduceScatter begins a reduce of each member's piece of the vectors: c.Result is as
+// long as a piece.
+func (m *Member) ReduceScatter(c allreduce.Call) error {
+	result, n, pieces := c.Result, c.Source.Len(), len(m.group.o.Members)
+	if c.Result = c.Source; result.Len()*pieces != n {
+		return fmt.Errorf("reduction: %d B for the result, expected one of %d pieces of %d B", result.Len(), pieces, n)
+	}
+	if err := m.check(c); err != nil {
+		return err
+	}
+	return m.begin(operation{c.Source, result, n, Sign(n, c.Op, c.Type) | Reduce, m.bits | Rooted, result.Len()})
 }
 
 // nothing is the room of a result that does not come.
@@ -154,6 +177,7 @@ type operation struct {
 	bytes          int    // of the vector
 	sign           uint32 // see Sign
 	bits           uint64 // match bits
+	piece          int    // bytes of the vector that have a member as their root; 0: all have one
 }
 
 func (m *Member) begin(o operation) error {
@@ -168,24 +192,13 @@ func (m *Member) begin(o operation) error {
 		return err
 	}
 	m.active = true
-	blocks, window := (o.bytes+m.group.block-1)/m.group.block, len(m.counts)
-	token := o.source.Addr() == m.status.Addr()
+	blocks, window := m.blocks(&o), len(m.counts)
 	if err := m.expect(o.result, blocks); err != nil {
 		return err
 	}
-	send := func(from, to int) portals.Put {
-		at, end := from*m.group.block, min(to*m.group.block, o.bytes)
-		if token {
-			at, end = 0, Token
-		}
-		return portals.Put{
-			MD: md, Offset: uint64(at), Length: uint64(end - at), Target: m.target, PT: m.group.pt,
-			MatchBits: o.bits | uint64(from)<<IndexShift, HdrData: uint64(m.first+uint32(from)) | uint64(o.sign)<<32,
-		}
-	}
 	for b := window; b < blocks; b++ {
 		place := m.place(b)
-		if err := objects.Triggered(send(b, b+1), m.counts[place], m.before[place]+uint64(b/window)); err != nil {
+		if err := objects.Triggered(m.send(&o, md, b, b+1), m.counts[place], m.before[place]+uint64(b/window)); err != nil {
 			return err
 		}
 	}
@@ -200,14 +213,67 @@ func (m *Member) begin(o operation) error {
 	if err := objects.Triggered(portals.CTInc{CT: m.done, Increment: portals.CTEvent{Success: 1}}, m.places, m.over); err != nil {
 		return err
 	}
-	err = m.ni.Put(send(0, min(window, blocks)))
-	if token { // it is of one block: those of the others follow at once
-		for b := 1; b < min(window, blocks); b++ {
-			err = errors.Join(err, objects.Triggered(send(b, b+1), m.counts[m.place(b)], 0))
-		}
+	first := min(window, blocks)
+	if o.piece > 0 || m.token(&o) {
+		first = 1 // a message is one block: the others follow at once
+	}
+	err = m.ni.Put(m.send(&o, md, 0, first))
+	for b := first; b < min(window, blocks); b++ {
+		err = errors.Join(err, objects.Triggered(m.send(&o, md, b, b+1), m.counts[m.place(b)], 0))
 	}
 	m.first += uint32(blocks)
 	return err
+}
+
+func (m *Member) token(o *operation) bool { return o.source.Addr() == m.status.Addr() }
+
+// blocks is how many there are: a block has one root.
+func (m *Member) blocks(o *operation) int {
+	piece := cmp.Or(o.piece, o.bytes)
+	return o.bytes / piece * ((piece + m.group.block - 1) / m.group.block)
+}
+
+// send is the message of some blocks.
+func (m *Member) send(o *operation, md portals.Handle, from, to int) portals.Put {
+	put := portals.Put{
+		MD: md, Target: m.target, PT: m.group.pt, MatchBits: o.bits, HdrData: uint64(m.first+uint32(from)) | uint64(o.sign)<<32,
+	}
+	switch at := from * m.group.block; {
+	case o.piece > 0:
+		m.sendPiece(o, &put, from)
+	case m.token(o):
+		put.Length = Token
+	case o.bits&Rooted != 0:
+		put.Offset, put.Length = uint64(at), uint64(min(to*m.group.block, o.bytes)-at)
+		put.MatchBits |= uint64(at) << IndexShift
+	default:
+		put.Offset, put.Length = uint64(at), uint64(min(to*m.group.block, o.bytes)-at)
+		put.MatchBits |= uint64(from) << IndexShift
+	}
+	return put
+}
+
+// sendPiece is the message of a block of a member's piece. In an allgather only that
+// member has it, in a reduce-scatter it alone gets it.
+func (m *Member) sendPiece(o *operation, put *portals.Put, block int) {
+	each := (o.piece + m.group.block - 1) / m.group.block
+	owner, at := block/each, block%each*m.group.block
+	put.Length = uint64(min(m.group.block, o.piece-at))
+	gathers, mine := o.sign&Reduce == 0, owner == m.rank
+	switch {
+	case !gathers:
+		put.Offset = uint64(owner*o.piece + at)
+	case mine:
+		put.Offset = uint64(at)
+	default:
+		put.Length = uint64(min(Token, o.piece))
+	}
+	if mine {
+		if gathers {
+			at += owner * o.piece
+		}
+		put.MatchBits |= uint64(at|RootBit) << IndexShift
+	}
 }
 
 // place returns the place of a block of the present call in the window.

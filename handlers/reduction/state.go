@@ -8,7 +8,8 @@
 // processes or other aggregators. The sum goes to the parent, and at the root
 // the result goes back down. README.md describes the protocol. A reduce, a
 // broadcast and a barrier go the same ways, with tokens and empty messages where
-// nobody needs the bytes.
+// nobody needs the bytes. Each block has a root, so a reduce-scatter is a reduce,
+// and an allgather a broadcast, in which members have pieces.
 //
 //	library, err := reduction.Load(cluster)
 //	tree, err := reduction.Switches(cluster, members, 0)
@@ -118,7 +119,8 @@ const (
 // broadcast and barrier.
 const Rooted = 1 << 7
 
-// RootBit is in the index of the root's vector, and in that of a sum with it.
+// RootBit is in the index of the root's vector, and in that of a sum with it. There
+// the index is where the block goes in the result, in bytes.
 const RootBit = 1 << 31
 
 // Places in match bits. The index of a block in its vector is from IndexShift

@@ -40,6 +40,8 @@ func rooted(s *reduction.State, p *spin.Payload) spin.Code {
 
 // way is how vectors are combined, and who gets what.
 type way interface {
+	// index returns where a piece of a message goes.
+	index(p *spin.Payload, piece uint32) uint32
 	// absorb combines the vector whose turn it is with the sum.
 	absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin.Ptr) spin.Code
 	// finish passes the sum of a block on. The slot is then for the block that is
@@ -85,14 +87,14 @@ func vector[W way](s *reduction.State, p *spin.Payload) spin.Code {
 	if i >= s.Children || p.Length > s.Block {
 		return strange(s)
 	}
+	var w W
 	b := reduction.Block{
-		Run: uint32(p.HdrData) + piece, Sign: uint32(p.HdrData >> 32), Bytes: p.Length, Index: uint32(p.MatchBits>>reduction.IndexShift) + piece,
+		Run: uint32(p.HdrData) + piece, Sign: uint32(p.HdrData >> 32), Bytes: p.Length, Index: w.index(p, piece),
 	}
 	spin.FAdd(&s.Counts.Vectors, 1)
 	l := slot(s, b.Run)
 	mine := lock(l)
 	if mine && i == l.Next {
-		var w W
 		code := w.absorb(s, l, &b, p.Base)
 		return max(code, drain[W](s, l))
 	}
@@ -105,6 +107,10 @@ func vector[W way](s *reduction.State, p *spin.Payload) spin.Code {
 		return drain[W](s, l)
 	}
 	return spin.Success
+}
+
+func (everywhere) index(p *spin.Payload, piece uint32) uint32 {
+	return uint32(p.MatchBits>>reduction.IndexShift) + piece
 }
 
 func (everywhere) absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin.Ptr) spin.Code {

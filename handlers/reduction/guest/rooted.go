@@ -10,15 +10,19 @@ import (
 // alone gets some. Others send a token, and get an empty message.
 type oneRoot struct{}
 
+// index is a place in the result, in bytes. That of the root's vector counts.
+func (oneRoot) index(p *spin.Payload, _ uint32) uint32 {
+	return uint32(p.MatchBits>>reduction.IndexShift) + uint32(p.Offset)
+}
+
 // absorb notes which child is the root, or has it below.
 func (oneRoot) absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block, from spin.Ptr) spin.Code {
 	if b.Run/(2*s.Window) != l.Round {
 		return strange(s)
 	}
 	block, root := *b, b.Index&reduction.RootBit != 0
-	block.Index &^= reduction.RootBit
-	if l.Next == 0 {
-		l.Root = 0
+	if block.Index = l.Sum.Index; l.Next == 0 {
+		block.Index, l.Root = 0, 0
 	}
 	if root {
 		if l.Root != 0 {
@@ -26,18 +30,29 @@ func (oneRoot) absorb(s *reduction.State, l *reduction.Slot, b *reduction.Block,
 		}
 		l.Root = l.Next + 1
 	}
+	var code spin.Code
 	if reduces(b.Sign) {
-		return everywhere{}.absorb(s, l, &block, from)
+		code = everywhere{}.absorb(s, l, &block, from)
+	} else {
+		code = hold(s, l, &block, b.Bytes, from, root)
 	}
+	if root && code == spin.Success {
+		l.Sum.Index = b.Index &^ reduction.RootBit
+	}
+	return code
+}
+
+// hold keeps the bytes of a broadcast that are the root's.
+func hold(s *reduction.State, l *reduction.Slot, block *reduction.Block, n uint32, from spin.Ptr, root bool) spin.Code {
 	if block.Bytes = l.Sum.Bytes; l.Next == 0 {
 		block.Bytes = 0
-		l.Sum = block
-	} else if l.Sum != block {
+		l.Sum = *block
+	} else if l.Sum != *block {
 		return trouble(s)
 	}
 	if root {
-		l.Sum.Bytes = b.Bytes
-		copy(sum(l).Bytes(b.Bytes), from.Bytes(b.Bytes))
+		l.Sum.Bytes = n
+		copy(sum(l).Bytes(n), from.Bytes(n))
 	}
 	l.Next++
 	return spin.Success
@@ -98,7 +113,7 @@ func share(s *reduction.State, l *reduction.Slot, op *spin.Op, index uint32) spi
 		if (i+1 == l.Root) == reduce {
 			op.Length = length
 			if c.Inner == 0 {
-				op.RemoteOffset = uint64(index) * uint64(s.Block)
+				op.RemoteOffset = uint64(index)
 			}
 		}
 		if spin.PutFromDevice(op).Failed() {

@@ -13,9 +13,9 @@ import (
 
 // sends delivers what a child has for block 3 of a call with a root, or a token.
 func (b *bench) sends(place, run uint32, value uint64, root bool, sign uint32) {
-	bits := uint64(reduction.Rooted|reduction.KindVector) | uint64(place)<<reduction.PlaceShift | 3<<reduction.IndexShift
+	bits := uint64(reduction.Rooted|reduction.KindVector) | uint64(place)<<reduction.PlaceShift
 	if root {
-		bits |= reduction.RootBit << reduction.IndexShift
+		bits |= (reduction.RootBit | 3*8) << reduction.IndexShift
 	}
 	spintest.Deliver(b.d, b.h, b.s, spintest.Message{
 		Data: binary.LittleEndian.AppendUint64(nil, value), MatchBits: bits, HdrData: uint64(run) | uint64(sign)<<32,
@@ -25,7 +25,7 @@ func (b *bench) sends(place, run uint32, value uint64, root bool, sign uint32) {
 // gets delivers a block from the parent.
 func (b *bench) gets(run uint32, value uint64, sign uint32) {
 	spintest.Deliver(b.d, b.h, b.s, spintest.Message{
-		Data: binary.LittleEndian.AppendUint64(nil, value), MatchBits: reduction.Rooted | reduction.KindResult | 3<<reduction.IndexShift,
+		Data: binary.LittleEndian.AppendUint64(nil, value), MatchBits: reduction.Rooted | reduction.KindResult | 3*8<<reduction.IndexShift,
 		HdrData: uint64(run) | uint64(sign)<<32,
 	})
 }
@@ -94,9 +94,9 @@ func TestRootedInner(t *testing.T) {
 			}
 			puts := b.d.Puts()
 			up := puts[len(puts)-1]
-			bits := uint64(reduction.Rooted|reduction.KindVector) | 5<<reduction.PlaceShift | 3<<reduction.IndexShift
+			bits := uint64(reduction.Rooted|reduction.KindVector) | 5<<reduction.PlaceShift
 			if root >= 0 {
-				bits |= reduction.RootBit << reduction.IndexShift
+				bits |= (reduction.RootBit | 3*8) << reduction.IndexShift
 			}
 			require.Equal(t, bits, up.Op.MatchBits)
 			require.Len(t, up.Data, 8)
