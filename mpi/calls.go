@@ -17,6 +17,8 @@ type call struct {
 	root  int
 	bytes int                // of one rank's part or of all; -1: ranks may differ
 	types datatype.Signature // of the same part; zero: bytes
+
+	uneven bool // pieces have different lengths
 }
 
 type callKind uint8

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/spinsim/spinsim/runtime"
 )
@@ -226,7 +227,15 @@ func (o Allgather) begin(c *Comm) (running, error) {
 	s := c.schedule(what)
 	from, to := out.stream(s), in.stream(s)
 	packOwn(s, &out, &in)
-	s.allgather(from, to, what.bytes)
+	own := block(to, c.rank, what.bytes)
+	if out.there {
+		own = from
+	}
+	if !s.offloads(own, to) {
+		s.allgather(from, to, what.bytes)
+	} else if out.there {
+		s.copy(block(to, c.rank, what.bytes), from)
+	}
 	in.unpack(s, out.skipped(s))
 	return s, nil
 }
@@ -446,8 +455,19 @@ func (o ReduceScatter) begin(c *Comm) (running, error) {
 	} else if o.Recv.Len() != mine {
 		return nil, k.wrong("%d B for the result, expected %d B", o.Recv.Len(), mine)
 	}
-	s := c.schedule(call{kind: callReduceScatter, root: noRoot, bytes: in.Len(), t: o.Type, op: o.Op})
-	s.reduceScatter(parts{in, bounds}, o.Recv)
+	uneven := slices.ContainsFunc(o.Counts, func(n int) bool { return n != o.Counts[0] })
+	s := c.schedule(call{kind: callReduceScatter, root: noRoot, bytes: in.Len(), t: o.Type, op: o.Op, uneven: uneven})
+	p, to := parts{in, bounds}, o.Recv
+	own := p.span(c.rank, c.rank+1)
+	if o.Send.Proc() == nil {
+		to = own
+	}
+	if !s.offloads(in, to) {
+		s.reduceScatter(p, o.Recv)
+	} else if to.Addr() != o.Recv.Addr() {
+		s.fence()
+		s.copy(o.Recv, own)
+	}
 	return s, nil
 }
 

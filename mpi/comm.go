@@ -107,7 +107,10 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	mine := table.Slice(8*c.rank, 8*c.rank+8).Write()
 	put32(mine, uint32(color))
 	put32(mine[4:], uint32(key))
-	if err := c.Allgather(InPlace, table); err != nil {
+	r.modules.internal = true
+	err = c.Allgather(InPlace, table)
+	r.modules.internal = false
+	if err != nil {
 		return nil, err
 	}
 	n, err := c.fresh(color != Undefined)

@@ -17,7 +17,7 @@ import (
 // Allreduce in the network interface. At each rank, each communicator has a
 // module (handlers/allreduce), to which the process gives a vector. If the
 // modules do not take a call, the process computes it as usual, and the reason
-// is counted. Trees (trees.go) also do Bcast, Reduce and Barrier.
+// is counted. Trees (trees.go) also do other calls.
 
 // Mode selects who computes Allreduce.
 type Mode string
@@ -260,6 +260,9 @@ func (m *module) refuses(k *call) string {
 	}
 	if by := m.comm.r.world.o.allreduce(); k.kind != callAllreduce && !by.Rooted() {
 		return fmt.Sprintf("%s by %s, which does Allreduce alone", callNames[k.kind], by)
+	}
+	if k.uneven {
+		return "pieces of different lengths"
 	}
 	if k.op != nil && (k.op.own != nil || moduleOp(k.op) == 0) {
 		return "operation " + k.op.name

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	goruntime "runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,11 +39,21 @@ func reducers(by mpi.Mode) map[string]mpi.Options {
 func drawReduction(seed uint64, i, size, most int) trial {
 	tr := draw(seed, i, size, most)
 	rng := rand.New(rand.NewPCG(seed, uint64(i)+1<<32))
-	tr.what = []string{"allreduce", "allreduce", "reduce", "bcast", "barrier"}[rng.IntN(5)]
+	tr.what = []string{"allreduce", "allreduce", "reduce", "bcast", "barrier", "allgather", "reducescatter"}[rng.IntN(7)]
 	if rng.IntN(2) == 0 {
 		tr.op, tr.t = []*mpi.Op{mpi.Sum, mpi.Min, mpi.Max}[rng.IntN(3)], []mpi.Type{mpi.Int32, mpi.Int64, mpi.Float32, mpi.Float64}[rng.IntN(4)]
 	}
 	tr.n = (tr.n + tr.t.Size() - 1) / tr.t.Size() * tr.t.Size()
+	if tr.what == "reducescatter" {
+		tr.counts = slices.Repeat([]int{tr.n / 8 / tr.t.Size() * tr.t.Size()}, size)
+		if rng.IntN(4) == 0 { // uneven
+			tr.counts[rng.IntN(size)] += tr.t.Size()
+		}
+		tr.n = 0
+		for _, n := range tr.counts {
+			tr.n += n
+		}
+	}
 	return tr
 }
 

@@ -51,8 +51,9 @@ type Options struct {
 	// time, 1 to 4096; 0: a number that suits the algorithm.
 	Allreduce Mode
 	Window    int
-	// Rooted: Bcast, Reduce and Barrier are done there, too. ModeTree and ModeSwitch
-	// do them; with other modes processes do, which World.Fallbacks says.
+	// Rooted: Bcast, Reduce, Barrier, Allgather and ReduceScatter are done there, too.
+	// ModeTree and ModeSwitch do them; with other modes processes do, which
+	// World.Fallbacks says.
 	Rooted bool
 	// ExaNet are the options of transport ExaNet, which ignores Buffers and
 	// BufferBytes.

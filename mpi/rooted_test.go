@@ -26,11 +26,15 @@ func drawRooted(seed uint64, calls, size int) *rootedCalls {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	for range calls {
 		tr := trial{
-			what: []string{"bcast", "reduce", "barrier", "allreduce"}[rng.IntN(4)], root: rng.IntN(size), seed: rng.Uint64(), later: true, inPlace: rng.IntN(3) == 0,
+			what: []string{"bcast", "reduce", "barrier", "allreduce", "allgather", "reducescatter"}[rng.IntN(6)], root: rng.IntN(size), seed: rng.Uint64(), later: true, inPlace: rng.IntN(3) == 0,
 			op: []*mpi.Op{mpi.Sum, mpi.Min, mpi.Max}[rng.IntN(3)], t: []mpi.Type{mpi.Int32, mpi.Int64}[rng.IntN(2)],
 			n: 8 * []int{0, 1, 7, 500, 512, 5000, 20_000}[rng.IntN(7)],
 		}
-		if tr.what == "bcast" && tr.n > 0 {
+		switch {
+		case tr.what == "reducescatter":
+			tr.counts = slices.Repeat([]int{tr.n}, size)
+			tr.n *= size
+		case tr.n > 0 && (tr.what == "bcast" || tr.what == "allgather"):
 			tr.n -= rng.IntN(8)
 		}
 		g.trials = append(g.trials, tr)
@@ -146,6 +150,11 @@ func TestRootedFallbacks(t *testing.T) {
 					}
 					_, err = c.Start(mpi.Reduce{Send: mpi.Data{Memory: v}, Recv: mpi.Data{Memory: v}, Type: mpi.Int64, Op: mpi.BXor, Root: 0})
 					require.ErrorContains(t, err, "overlap")
+					if q, err := c.Start(mpi.ReduceScatter{Send: mpi.InPlace, Recv: v.Slice(0, 56), Counts: []int{32, 24, 0, 0}, Type: mpi.Int64, Op: mpi.Sum}); err != nil {
+						return err
+					} else if _, err = r.Wait(q); err != nil {
+						return err
+					}
 					return part.Barrier()
 				}))
 			}
@@ -154,9 +163,9 @@ func TestRootedFallbacks(t *testing.T) {
 			switch {
 			case !asked:
 			case mode == mpi.ModeTree:
-				want = []mpi.Fallback{{Why: "a communicator that was made during the run has no tree", Calls: 4}}
+				want = []mpi.Fallback{{Why: "a communicator that was made during the run has no tree", Calls: 4}, {Why: "pieces of different lengths", Calls: 4}}
 			default:
-				want = []mpi.Fallback{{Why: "Barrier by offload-doubling, which does Allreduce alone", Calls: 4}, {Why: "Bcast by offload-doubling, which does Allreduce alone", Calls: 4}}
+				want = []mpi.Fallback{{Why: "Barrier by offload-doubling, which does Allreduce alone", Calls: 4}, {Why: "Bcast by offload-doubling, which does Allreduce alone", Calls: 4}, {Why: "ReduceScatter by offload-doubling, which does Allreduce alone", Calls: 4}}
 			}
 			require.Equal(t, want, w.Fallbacks())
 			require.NoError(t, w.Cluster().Close())

@@ -30,7 +30,7 @@ type trees struct {
 // inTrees reports whether aggregators do Allreduce.
 func (o *Options) inTrees() bool { return o.Allreduce == ModeTree || o.Allreduce == ModeSwitch }
 
-// Rooted reports whether a mode also does Bcast, Reduce and Barrier.
+// Rooted reports whether a mode also does what Options.Rooted has.
 func (m Mode) Rooted() bool {
 	return m == "" || m == ModeHost || (&Options{Allreduce: m}).inTrees()
 }
@@ -42,6 +42,10 @@ func (k *call) beginRooted(m *reduction.Member, j *job) error {
 		return m.Broadcast(j.from, k.root)
 	case callReduce:
 		return m.Reduce(k.vector(j.from, j.to), k.root)
+	case callAllgather:
+		return m.Allgather(j.from, j.to)
+	case callReduceScatter:
+		return m.ReduceScatter(k.vector(j.from, j.to))
 	}
 	return m.Barrier()
 }
