@@ -39,7 +39,7 @@ const perCollective = "collectives"
 var collectives = &experiment.Experiment{
 	Name:  "collectives",
 	Short: "a workload, collective by collective, by hosts, NICs and switches",
-	Long: `Ranks run a workload. Its allreduces, broadcasts, reduces and barriers are done by one of these:
+	Long: `Ranks run a workload. Its collectives, but for alltoalls, gathers and scatters, are done by one of these:
   host         processes, by the algorithms of package mpi
   nic          recursive doubling by handlers of the NICs (handlers/allreduce); only allreduces, others as by host
   nic-ring     a ring by handlers of the NICs; likewise
@@ -125,9 +125,9 @@ func scheduled(p *experiment.Point) (*goal.Schedule, nodes.Config, error) {
 		return s, cfg, nil
 	}
 	cfg.MPI.Allreduce, cfg.Calls = mode, make(map[string]bool)
-	by := make([]string, len(s.Collectives()))
+	by, contents := make([]string, len(s.Collectives())), s.Contents()
 	for i, c := range s.Collectives() {
-		if slices.Contains(nodes.CallKinds(), c.Kind) {
+		if called(c, contents[i].Ranks) == nil {
 			by[i], cfg.Calls[c.Name] = collective.Call, true
 		}
 	}
@@ -136,6 +136,15 @@ func scheduled(p *experiment.Point) (*goal.Schedule, nodes.Config, error) {
 	}
 	s, err := collective.Swap(s, by)
 	return s, cfg, err
+}
+
+// called returns why a collective stays messages; nil: the library does it. An
+// allreduce that it cannot do is an error.
+func called(c goal.Collective, members int) error {
+	if c.Kind == goal.AllReduce {
+		return nil
+	}
+	return nodes.Callable(c, members)
 }
 
 // offers refuses what cannot run.
@@ -326,9 +335,11 @@ func each(results []*experiment.Result) (lines []string) {
 
 // checked is what a run compares, for the kinds that are not in the notes.
 var checked = map[goal.CollectiveKind]string{
-	goal.Broadcast: "every byte was compared with the root's",
-	goal.Reduce:    "every element at the root was compared with the sum",
-	goal.Barrier:   "no rank left before all had come",
+	goal.AllGather:     "every byte was compared with its member's",
+	goal.ReduceScatter: "every element was compared with the sum",
+	goal.Broadcast:     "every byte was compared with the root's",
+	goal.Reduce:        "every element at the root was compared with the sum",
+	goal.Barrier:       "no rank left before all had come",
 }
 
 // left names what the answer does not have.
@@ -349,25 +360,41 @@ func left(results []*experiment.Result) (lines []string) {
 			continue
 		}
 		seen[r.Point.Text("workload")] = true
-		kinds := make(map[goal.CollectiveKind]int)
-		for _, c := range w.schedule.Collectives() {
-			kinds[c.Kind]++
+		lines = append(append(lines, others(w, r.Point.Text("workload"), swapped, byHosts)...), w.notes...)
+	}
+	return lines
+}
+
+// others has a sentence for each kind of a workload besides allreduces.
+func others(w *workload, name string, swapped bool, byHosts []string) (lines []string) {
+	does, stay, why := make(map[goal.CollectiveKind]int), make(map[goal.CollectiveKind]int), make(map[goal.CollectiveKind]error)
+	contents := w.schedule.Contents()
+	for i, c := range w.schedule.Collectives() {
+		if err := called(c, contents[i].Ranks); err != nil {
+			stay[c.Kind]++
+			why[c.Kind] = err
+		} else if c.Kind != goal.AllReduce {
+			does[c.Kind]++
 		}
-		for _, kind := range goal.CollectiveKinds() {
-			if kinds[kind] == 0 || kind == goal.AllReduce {
-				continue
-			}
-			what := checked[kind]
-			if what == "" {
-				what = "messages of hosts in all rows, since no library of handlers has it"
-			} else if !swapped {
-				continue
-			} else if len(byHosts) > 0 {
-				what = "by processes in rows of " + strings.Join(byHosts, ", ") + ", whose handlers have allreduces alone; " + what
-			}
-			lines = append(lines, fmt.Sprintf("%s: %s of kind %s: %s.", r.Point.Text("workload"), experiment.Counted(kinds[kind], "collective"), kind, what))
+	}
+	for _, kind := range goal.CollectiveKinds() {
+		say := func(n int, what string) {
+			lines = append(lines, fmt.Sprintf("%s: %s of kind %s: %s.", name, experiment.Counted(n, "collective"), kind, what))
 		}
-		lines = append(lines, w.notes...)
+		switch n := stay[kind]; {
+		case n == 0:
+		case checked[kind] == "":
+			say(n, "messages of hosts in all rows, since no library of handlers has it")
+		default:
+			say(n, "messages of hosts in all rows, since one has "+why[kind].Error())
+		}
+		switch n := does[kind]; {
+		case n == 0 || !swapped:
+		case len(byHosts) > 0:
+			say(n, "by processes in rows of "+strings.Join(byHosts, ", ")+", whose handlers have allreduces alone; "+checked[kind])
+		default:
+			say(n, checked[kind])
+		}
 	}
 	return lines
 }

@@ -84,12 +84,12 @@ func direct(t *testing.T, mode mpi.Mode, ranks int, begin func(c *mpi.Comm, v, r
 	require.NoError(t, err)
 	for rank := range ranks {
 		require.NoError(t, w.Spawn(rank, func(r *mpi.Rank) error {
-			v, err := r.Alloc(2 * oneSize)
+			v, err := r.Alloc(3 * oneSize)
 			if err != nil {
 				return err
 			}
 			v.Present()
-			err = begin(r.World(), v.Slice(0, oneSize), v.Slice(oneSize, 2*oneSize))
+			err = begin(r.World(), v.Slice(0, oneSize), v.Slice(oneSize, 3*oneSize))
 			last = max(last, r.Now())
 			return err
 		}))
@@ -99,7 +99,7 @@ func direct(t *testing.T, mode mpi.Mode, ranks int, begin func(c *mpi.Comm, v, r
 }
 
 // oneSize is the bytes of one collective.
-const oneSize = 100_000
+const oneSize = 96_000
 
 // A workload that is one collective of another kind takes what a program's call
 // does, in the run as well as alone; in rows of modes with allreduces alone it
@@ -108,12 +108,27 @@ func TestOneOfEachKind(t *testing.T) {
 	const root = 2
 	calls := map[goal.CollectiveKind]func(c *mpi.Comm, v, result runtime.View) error{
 		goal.Broadcast: func(c *mpi.Comm, v, _ runtime.View) error { return c.Bcast(v, root) },
-		goal.Reduce:    func(c *mpi.Comm, v, result runtime.View) error { return c.Reduce(v, result, mpi.Int32, mpi.Sum, root) },
-		goal.Barrier:   func(c *mpi.Comm, _, _ runtime.View) error { return c.Barrier() },
+		goal.Reduce: func(c *mpi.Comm, v, result runtime.View) error {
+			return c.Reduce(v, result.Slice(0, oneSize), mpi.Int32, mpi.Sum, root)
+		},
+		goal.AllGather: func(c *mpi.Comm, v, result runtime.View) error {
+			return c.Allgather(v.Slice(0, oneSize/4), result.Slice(0, oneSize/4*c.Size()))
+		},
+		goal.ReduceScatter: func(c *mpi.Comm, v, result runtime.View) error {
+			q, err := c.Start(mpi.ReduceScatter{Send: v, Recv: result.Slice(0, oneSize/c.Size()), Type: mpi.Int32, Op: mpi.Sum})
+			if err == nil {
+				_, err = c.Owner().Wait(q)
+			}
+			return err
+		},
+		goal.Barrier: func(c *mpi.Comm, _, _ runtime.View) error { return c.Barrier() },
 	}
 	for _, kind := range nodes.CallKinds()[1:] {
 		for _, ranks := range []int{3, 8} {
 			p := goal.GenParams{Ranks: ranks, Size: oneSize}
+			if kind == goal.AllGather {
+				p.Size = oneSize / 4 // of all 8: two times
+			}
 			if kind.Rooted() {
 				p.Root = root
 			}
@@ -129,7 +144,7 @@ func TestOneOfEachKind(t *testing.T) {
 				require.NoError(t, err)
 				require.InEpsilon(t, float64(want), float64(here.Time("time")), 0.01, "%s of %d ranks by %s", kind, ranks, on)
 				if row := here.Values[perCollective].(experiment.Rows)[0]; mode.Rooted() {
-					require.Equal(t, []any{string(kind), string(kind), int64(oneSize), ranks, 1}, row[:5])
+					require.Equal(t, []any{string(kind), string(kind), int64(p.Size), ranks, 1}, row[:5])
 					require.Equal(t, []any{here.Time("time"), here.Time("time")}, row[5:7], on)
 				} else {
 					require.Equal(t, want, byHosts)
@@ -171,13 +186,13 @@ func TestWorkloads(t *testing.T) {
 		device       string
 		set          []string
 	}{
-		"missing.goal: no such file or directory: expected step":                      {missing, bySwitch, "inc", nil},
-		"names no collectives: lines with //coll do":                                  {plain, bySwitch, "inc", nil},
-		"has none of [allreduce broadcast reduce barrier]: expected --on as-recorded": {saved(t, "alltoall=pairwise", 4, 64), bySwitch, "inc", nil},
-		"allreduce by host: 6 bytes, expected whole int32":                            {saved(t, "allreduce=ring", 2, 6), byHost, "inc", nil},
-		"expected the file of NPU 0 of a Chakra trace":                                {"trace.3.et", byHost, "inc", nil},
-		"no switch of the network has a unit: expected fabric.units":                  {step, bySwitch, "spin-dis", nil},
-		"fabric.mtu: 4092, expected a multiple of 8 for allreduce by":                 {step, byNICTree, "inc", []string{"fabric.mtu=4092"}},
+		"missing.goal: no such file or directory: expected step":                                              {missing, bySwitch, "inc", nil},
+		"names no collectives: lines with //coll do":                                                          {plain, bySwitch, "inc", nil},
+		"has none of [allreduce allgather reducescatter broadcast reduce barrier]: expected --on as-recorded": {saved(t, "alltoall=pairwise", 4, 64), bySwitch, "inc", nil},
+		"allreduce by host: 6 bytes, expected whole int32":                                                    {saved(t, "allreduce=ring", 2, 6), byHost, "inc", nil},
+		"expected the file of NPU 0 of a Chakra trace":                                                        {"trace.3.et", byHost, "inc", nil},
+		"no switch of the network has a unit: expected fabric.units":                                          {step, bySwitch, "spin-dis", nil},
+		"fabric.mtu: 4092, expected a multiple of 8 for allreduce by":                                         {step, byNICTree, "inc", []string{"fabric.mtu=4092"}},
 	} {
 		_, err := worked(t, c.device, experiment.Values{"workload": c.workload, "on": c.on}, c.set...)
 		require.ErrorContains(t, err, want)
@@ -185,7 +200,10 @@ func TestWorkloads(t *testing.T) {
 	r, err := worked(t, "inc", experiment.Values{"workload": saved(t, "alltoall=pairwise", 4, 64), "on": asRecorded})
 	require.NoError(t, err)
 	require.Zero(t, r.Float("in_allreduce"))
-	require.Contains(t, left([]*experiment.Result{r})[0], "of kind alltoall: messages of hosts in all rows")
+	require.Contains(t, left([]*experiment.Result{r})[0], "of kind alltoall: messages of hosts in all rows, since no")
+	r, err = worked(t, "inc", experiment.Values{"workload": saved(t, "reducescatter=ring", 3, 64), "on": asRecorded})
+	require.NoError(t, err)
+	require.Contains(t, left([]*experiment.Result{r})[0], "of kind reducescatter: messages of hosts in all rows, since one has 64 bytes, expected whole int32 for each of 3 members.")
 }
 
 // written writes the text of a schedule into a file.

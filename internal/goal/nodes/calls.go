@@ -22,7 +22,7 @@ const elementBytes = 4
 
 // CallKinds lists the kinds of collectives that the library does.
 func CallKinds() []goal.CollectiveKind {
-	return []goal.CollectiveKind{goal.AllReduce, goal.Broadcast, goal.Reduce, goal.Barrier}
+	return []goal.CollectiveKind{goal.AllReduce, goal.AllGather, goal.ReduceScatter, goal.Broadcast, goal.Reduce, goal.Barrier}
 }
 
 // Does reports whether a mode does a kind, rather than processes.
@@ -31,7 +31,30 @@ func Does(m mpi.Mode, kind goal.CollectiveKind) bool {
 }
 
 // adds reports whether a kind adds vectors.
-func adds(kind goal.CollectiveKind) bool { return kind == goal.AllReduce || kind == goal.Reduce }
+func adds(kind goal.CollectiveKind) bool {
+	return kind == goal.AllReduce || kind == goal.Reduce || kind == goal.ReduceScatter
+}
+
+// Callable returns why the library cannot do a collective of a number of members; nil:
+// it can.
+func Callable(c goal.Collective, members int) error {
+	n := uint64(max(members, 1)) //nolint:gosec // a number of ranks
+	switch {
+	case !slices.Contains(CallKinds(), c.Kind):
+		return fmt.Errorf("expected one of %v, not %s", CallKinds(), c.Kind)
+	case c.Kind == goal.Barrier:
+		return nil
+	case c.Kind == goal.AllGather && c.Bytes > longestMessage/n:
+		return fmt.Errorf("%d bytes of each of %d members, expected at most %d of all", c.Bytes, members, longestMessage)
+	case !adds(c.Kind) && c.Bytes > longestMessage:
+		return fmt.Errorf("%d bytes, expected at most %d", c.Bytes, longestMessage)
+	case c.Kind == goal.ReduceScatter && c.Bytes%(n*elementBytes) != 0:
+		return fmt.Errorf("%d bytes, expected whole int32 for each of %d members", c.Bytes, members)
+	case adds(c.Kind) && (c.Bytes == 0 || c.Bytes%elementBytes != 0 || c.Bytes > longestMessage):
+		return fmt.Errorf("%d bytes, expected whole int32, 4 to %d bytes", c.Bytes, longestMessage)
+	}
+	return nil
+}
 
 // CheckCalls returns an InputError if the library cannot do what Config.Calls names.
 func CheckCalls(s *goal.Schedule, cfg *Config) error {
@@ -41,17 +64,13 @@ func CheckCalls(s *goal.Schedule, cfg *Config) error {
 	case cfg.Empty:
 		return InputError{fmt.Errorf("nodes: without payload nothing can be added: allreduce by %s needs it", cfg.MPI.Allreduce)}
 	}
-	for _, c := range s.Collectives() {
-		switch {
-		case !cfg.Calls[c.Name]:
-		case !slices.Contains(CallKinds(), c.Kind):
-			return InputError{fmt.Errorf("nodes: %s by %s: expected one of %v, not %s", c.Name, cfg.MPI.Allreduce, CallKinds(), c.Kind)}
-		case c.Kind == goal.Barrier:
-		case !adds(c.Kind) && c.Bytes > longestMessage:
-			return InputError{fmt.Errorf("nodes: %s by %s: %d bytes, expected at most %d", c.Name, cfg.MPI.Allreduce, c.Bytes, longestMessage)}
-		case !adds(c.Kind):
-		case c.Bytes == 0 || c.Bytes%elementBytes != 0 || c.Bytes > longestMessage:
-			return InputError{fmt.Errorf("nodes: %s by %s: %d bytes, expected whole int32, 4 to %d bytes", c.Name, cfg.MPI.Allreduce, c.Bytes, longestMessage)}
+	contents := s.Contents()
+	for i, c := range s.Collectives() {
+		if !cfg.Calls[c.Name] {
+			continue
+		}
+		if err := Callable(c, contents[i].Ranks); err != nil {
+			return InputError{fmt.Errorf("nodes: %s by %s: %w", c.Name, cfg.MPI.Allreduce, err)}
 		}
 	}
 	return nil
@@ -153,18 +172,18 @@ func (g *program) call(c *call) error {
 	g.due[c.group] = g.due[c.group][1:]
 	g.begun++
 	g.part(c.op, g.now())
-	for _, v := range []*runtime.View{&g.places[c.op], &c.result} {
-		memory, err := g.pool.get(c.bytes)
-		if err != nil {
-			return err
-		}
-		*v = memory
-	}
 	of, factor := mpi.GroupOf(g.r, c.group), uint32(g.rank+1)
+	var err error
+	if g.places[c.op], err = g.pool.get(c.bytes); err == nil {
+		c.result, err = g.pool.get(c.gets(of))
+	}
+	if err != nil {
+		return err
+	}
 	if c.kind == goal.Broadcast && of.Rank() != c.root {
 		factor = 0
 	}
-	data, result := g.places[c.op].Slice(0, c.bytes), c.result.Slice(0, c.bytes)
+	data, result := g.places[c.op].Slice(0, c.bytes), c.result.Slice(0, c.gets(of))
 	data.Fill(func(at int, b []byte) {
 		i := 0
 		for ; i+elementBytes <= len(b); i += elementBytes {
@@ -183,9 +202,24 @@ func (g *program) call(c *call) error {
 	return nil
 }
 
+// gets is how many bytes of a result the call may have.
+func (c *call) gets(of *mpi.Comm) int {
+	switch c.kind {
+	case goal.AllGather:
+		return c.bytes * of.Size()
+	case goal.ReduceScatter:
+		return c.bytes / of.Size()
+	}
+	return c.bytes
+}
+
 // operation is what the library is to do.
 func (c *call) operation(data, result runtime.View) mpi.Operation {
 	switch c.kind {
+	case goal.AllGather:
+		return mpi.Allgather{Send: mpi.Data{Memory: data}, Recv: mpi.Data{Memory: result}}
+	case goal.ReduceScatter:
+		return mpi.ReduceScatter{Send: data, Recv: result, Type: mpi.Int32, Op: mpi.Sum}
 	case goal.Broadcast:
 		return mpi.Bcast{Data: mpi.Data{Memory: data}, Root: c.root}
 	case goal.Reduce:
@@ -207,23 +241,43 @@ func (g *program) answered(c *call) error {
 			factor += uint32(of.Translate(i) + 1)
 		}
 	}
-	result := c.result
-	if c.kind == goal.Broadcast {
-		result, factor = g.places[c.op], uint32(of.Translate(c.root)+1)
+	result, n, first := c.result.Slice(0, c.gets(of)), c.bytes, 0
+	switch c.kind {
+	case goal.Broadcast:
+		result, factor = g.places[c.op].Slice(0, c.bytes), uint32(of.Translate(c.root)+1)
+	case goal.ReduceScatter:
+		n = result.Len()
+		first = of.Rank() * n
+	case goal.Reduce:
+		if of.Rank() != c.root {
+			result = result.Slice(0, 0)
+		}
 	}
-	if c.kind != goal.Reduce || of.Rank() == c.root {
-		b := result.Slice(0, c.bytes).Read()
-		for at := 0; at < len(b); at += elementBytes {
-			var whole [elementBytes]byte
-			n := copy(whole[:], b[at:])
-			got, want := binary.LittleEndian.Uint32(whole[:]), factor*element(at)&(1<<(8*n)-1)
-			if got != want {
-				return fmt.Errorf("%s of %d bytes: element %d is %d, expected %d", c.kind, c.bytes, at/elementBytes, int32(got), int32(want))
-			}
+	b := result.Read()
+	for at := 0; at < len(b); at += n {
+		if c.kind == goal.AllGather {
+			factor = uint32(of.Translate(at/n) + 1)
+		}
+		if err := c.check(b[at:at+n], first, factor); err != nil {
+			return err
 		}
 	}
 	c.result.Discard()
 	g.pool.put(c.result)
+	return nil
+}
+
+// check compares elements, the first of which is at a place of a vector, with what
+// they are expected to be.
+func (c *call) check(b []byte, first int, factor uint32) error {
+	for at := 0; at < len(b); at += elementBytes {
+		var whole [elementBytes]byte
+		n := copy(whole[:], b[at:])
+		got, want := binary.LittleEndian.Uint32(whole[:]), factor*element(first+at)&(1<<(8*n)-1)
+		if got != want {
+			return fmt.Errorf("%s of %d bytes: element %d is %d, expected %d", c.kind, c.bytes, at/elementBytes, int32(got), int32(want))
+		}
+	}
 	return nil
 }
 

@@ -105,7 +105,7 @@ func rooted() string {
 	text.WriteString("num_ranks 6\n")
 	for r := range 6 {
 		fmt.Fprintf(&text, "rank %d {\nw: calc %d\n", r, 5000*r)
-		for i, what := range []string{"broadcast 9999b root", "broadcast 3b root", "broadcast 0b root", "reduce 40000b root", "barrier 0b"} {
+		for i, what := range []string{"broadcast 9999b root", "broadcast 3b root", "broadcast 0b root", "reduce 40000b root", "barrier 0b", "allgather 999b", "reducescatter 24000b"} {
 			all, pair := what, what
 			if strings.HasSuffix(what, "root") {
 				all, pair = what+" 4", what+fmt.Sprintf(" %d", r/2*2+1)
@@ -133,7 +133,7 @@ func TestRootedCalls(t *testing.T) {
 		}
 		r, err := nodes.Run(context.Background(), s, cfg)
 		require.NoError(t, err, mode)
-		want := int64(2 * 6 * 4) // a broadcast of nothing is none
+		want := int64(2 * 6 * 6) // a broadcast of nothing is none
 		if mode == mpi.ModeHost || !mode.Rooted() {
 			want = 0
 		}
@@ -149,10 +149,10 @@ func TestCallsRefused(t *testing.T) {
 		mode       mpi.Mode
 		empty      bool
 	}{
-		"a by host: expected one of [allreduce broadcast reduce barrier], not allgather": {kind: "allgather", mode: mpi.ModeHost},
-		"a by host: 4095 bytes, expected whole int32":                                    {kind: "allreduce", mode: mpi.ModeHost, text: "4095b"},
-		"without payload nothing can be added":                                           {kind: "allreduce", mode: mpi.ModeHost, empty: true},
-		"that accelerator was to do: the device has no accelerator (s":                   {kind: "allreduce", mode: mpi.ModeAccelerator},
+		"a by host: expected one of [allreduce allgather reducescatter broadcast reduce barrier], not alltoall": {kind: "alltoall", mode: mpi.ModeHost},
+		"a by host: 4095 bytes, expected whole int32":                                                           {kind: "allreduce", mode: mpi.ModeHost, text: "4095b"},
+		"without payload nothing can be added":                                                                  {kind: "allreduce", mode: mpi.ModeHost, empty: true},
+		"that accelerator was to do: the device has no accelerator (s":                                          {kind: "allreduce", mode: mpi.ModeAccelerator},
 	} {
 		text := calling(c.kind)
 		if c.text != "" {

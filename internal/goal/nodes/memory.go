@@ -24,7 +24,11 @@ func Memory(s *goal.Schedule, cfg Config) int64 {
 	}
 	for _, c := range s.Collectives() {
 		if cfg.Calls[c.Name] { // one under way, with its result
-			total = max(total, least+2*int64(c.Bytes)*int64(s.Ranks()))
+			parts := int64(2)
+			if c.Kind == goal.AllGather {
+				parts = int64(1 + s.Ranks())
+			}
+			total = max(total, least+parts*int64(c.Bytes)*int64(s.Ranks()))
 		}
 	}
 	// a message has its bytes once
