@@ -14,6 +14,8 @@ func TestNoAllocations(t *testing.T) {
 	p := newProgramOf(t, handlersWasm, testSpec(), answering)
 	c, other := p.Context(0), p.Context(1)
 	payload(c, 256)
+	vectors := newProgramOf(t, vectorModule((&vectorCase{0xFDE4, nil}).body()), vectorSpec(), answering).Context(0)
+	add := handler(t, vectors.Program(), "h")
 	sum, say, wait := handler(t, p, "sum"), handler(t, p, "say"), handler(t, p, "wait2")
 	for name, f := range map[string]func(){
 		"call":   func() { c.Start(sum, c.ArgsAddr(), 0, 1e6) },
@@ -31,6 +33,8 @@ func TestNoAllocations(t *testing.T) {
 		require.Equal(t, Done, c.Status())
 		require.Nil(t, c.Outcome().Err)
 	}
+	require.Zero(t, testing.AllocsPerRun(100, func() { vectors.Start(add, operandsAt, loadedAt, 1e6) }), "vectors")
+	require.Nil(t, vectors.Outcome().Err)
 }
 
 // TestManyPrograms instantiates a module 16,384 times, as on as many nodes, and

@@ -92,7 +92,7 @@ func (b *block) add(in *wasm.Instr, loop bool) {
 
 // isName reports whether an instruction of class move only names a value.
 func isName(op wasm.Opcode) bool {
-	return op >= wasm.OpLocalGet && op <= wasm.OpLocalTee || op >= wasm.OpI32Const && op <= wasm.OpF64Const
+	return op >= wasm.OpLocalGet && op <= wasm.OpLocalTee || op >= wasm.OpI32Const && op <= wasm.OpF64Const || op == wasm.OpV128Const
 }
 
 func (b *block) charge(p *price, times int64) {
@@ -111,7 +111,7 @@ func (b *block) follow(in *wasm.Instr, p *price) {
 		if in.Op == wasm.OpLocalTee {
 			b.push(v)
 		}
-	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const, wasm.OpMemorySize:
+	case wasm.OpI32Const, wasm.OpI64Const, wasm.OpF32Const, wasm.OpF64Const, wasm.OpV128Const, wasm.OpMemorySize:
 		b.push(valueConst)
 	case wasm.OpDrop:
 		b.pop()
@@ -194,7 +194,7 @@ func (b *block) foldInto(in *wasm.Instr, x *node) {
 		if n := b.node(x.from[0]); c.FoldCompare && n != nil && isCompare(n.op) && in.Op != wasm.OpBrTable {
 			b.fold(n)
 		}
-	case wasm.ClassLoad, wasm.ClassStore:
+	case wasm.ClassLoad, wasm.ClassStore, wasm.ClassVectorLoad, wasm.ClassVectorStore:
 		n := b.node(x.from[0])
 		if n == nil || n.op != wasm.OpI32Add {
 			return
@@ -235,7 +235,7 @@ func isFloatAdd(op wasm.Opcode) bool {
 }
 
 func isFloatAccess(op wasm.Opcode) bool {
-	return op == wasm.OpF32Load || op == wasm.OpF64Load || op == wasm.OpF32Store || op == wasm.OpF64Store
+	return op == wasm.OpF32Load || op == wasm.OpF64Load || op == wasm.OpF32Store || op == wasm.OpF64Store || op.Info().Vector()
 }
 
 func takesShift(op wasm.Opcode) bool {
@@ -309,7 +309,7 @@ func (b *block) waits() (cycles int64) {
 	}
 	for i := 1; i < len(b.nodes); i++ {
 		n := &b.nodes[i]
-		if info := b.nodes[i-1].op.Info(); info.Class == wasm.ClassLoad && slices.Contains(n.from[:], value(i-1)) && !b.sums(n, value(i)) && !isCompare(n.op) {
+		if info := b.nodes[i-1].op.Info(); info.Loads() && slices.Contains(n.from[:], value(i-1)) && !b.sums(n, value(i)) && !isCompare(n.op) {
 			cycles += b.p.core.LoadUse
 		}
 	}

@@ -13,7 +13,7 @@ type moduleOf struct {
 	memory   []byte // limits; nil: one page
 	globals  []byte
 	exports  []byte // behind memory and the first function, which is "h"
-	nexports byte
+	nexports uint32
 	start    []byte
 	elements []byte
 	count    []byte // of the data segments
@@ -50,7 +50,7 @@ func (m *moduleOf) bytes() []byte {
 	if memory == nil {
 		memory = []byte{0, 1}
 	}
-	exports := append([]byte{m.nexports + 2}, wasm.AppendName(nil, "memory")...)
+	exports := wasm.AppendName(wasm.AppendU32(nil, m.nexports+2), "memory")
 	exports = append(wasm.AppendName(append(exports, wasm.ExportMemory, 0), "h"), wasm.ExportFunc)
 	exports = append(wasm.AppendU32(exports, uint32(len(m.imports))), m.exports...)
 	b = wasm.AppendSection(b, 1, types)

@@ -32,7 +32,7 @@ func Check(name string, binary []byte, spec *Spec) (m *Module, reasons []*LoadEr
 	}
 	large := *spec
 	large.MaxCodeBytes, large.MaxFunctions, large.MaxMemoryBytes = 1<<26, 1<<20, maxTotalMemory
-	anything := wasm.Limits{CodeBytes: large.MaxCodeBytes, Functions: large.MaxFunctions, MemoryBytes: large.MaxMemoryBytes, Custom: manifest.Section}
+	anything := wasm.Limits{CodeBytes: large.MaxCodeBytes, Functions: large.MaxFunctions, MemoryBytes: large.MaxMemoryBytes, SIMD: spec.Costs.SIMD.has(), Custom: manifest.Section}
 	var err error
 	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), anything); err != nil {
 		note(err)

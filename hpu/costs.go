@@ -74,6 +74,7 @@ type CostTable struct {
 	Operands  int64 `yaml:"operands"`
 	Spill     int64 `yaml:"spill"`
 
+	SIMD   SIMD   `yaml:"simd,omitempty"`
 	Core   Core   `yaml:"core,omitempty"`
 	Levels Levels `yaml:"levels,omitempty"`
 	Misses Misses `yaml:"misses,omitempty"`
@@ -149,7 +150,7 @@ type Levels struct {
 	OtherLoad  int64 `yaml:"other_load,omitempty"`
 	OtherStore int64 `yaml:"other_store,omitempty"`
 	// WordBytes is how many bytes one access moves: wider ones are several. 1
-	// to 8; 0: 8.
+	// to 16; 0: 8.
 	WordBytes int64 `yaml:"word_bytes,omitempty"`
 }
 
@@ -232,6 +233,7 @@ func (t *CostTable) problems(path string) []error {
 	p.classes(t)
 	p.core(&t.Core)
 	p.memories(t)
+	p.simd(&t.SIMD)
 	for _, name := range slices.Sorted(maps.Keys(t.Imports)) {
 		if _, ok := OpByName(name); !ok {
 			p.errs = append(p.errs, fmt.Errorf("%simports: no import %q in ABI version 1", path, name))
@@ -242,8 +244,10 @@ func (t *CostTable) problems(path string) []error {
 	seen := make(map[string]bool)
 	for _, key := range slices.Sorted(maps.Keys(t.Instructions)) {
 		for name := range strings.FieldsSeq(key) {
-			if _, ok := wasm.OpcodeByName(name); !ok {
+			if op, ok := wasm.OpcodeByName(name); !ok {
 				p.errs = append(p.errs, fmt.Errorf("%sinstructions: no instruction %q in ABI version 1", path, name))
+			} else if op.Info().Vector() && !t.SIMD.has() {
+				p.errs = append(p.errs, fmt.Errorf("%sinstructions: %s is an instruction of SIMD, which the core lacks (simd.access_bytes)", path, name))
 			} else if seen[name] {
 				p.errs = append(p.errs, fmt.Errorf("%sinstructions: %s is given twice", path, name))
 			}
@@ -306,7 +310,7 @@ func (p *problems) memories(t *CostTable) {
 	p.check("levels.outer_store", l.OuterStore, 0, most)
 	p.check("levels.other_load", l.OtherLoad, 0, most)
 	p.check("levels.other_store", l.OtherStore, 0, most)
-	p.check("levels.word_bytes", l.WordBytes, 0, 8)
+	p.check("levels.word_bytes", l.WordBytes, 0, vectorBytes)
 	p.check("misses.line", t.Misses.Line, 0, most)
 	least := min(t.Misses.Line, 1)
 	p.check("misses.line_instructions", t.Misses.LineInstructions, least, 64)

@@ -67,13 +67,31 @@ func deepShapes() map[string]*moduleOf {
 	}
 	m.funcs, m.bodies = append(m.funcs, 1), append(m.bodies, append(b, byte(wasm.OpCall), 1))
 	shapes["arguments"] = m
+	shapes["vectors"] = deepVectors(1000)
 	return shapes
+}
+
+// deepVectors has n vectors live across each call of itself.
+func deepVectors(n int) *moduleOf {
+	b := append(wasm.AppendU32([]byte{1}, uint32(n)), byte(wasm.V128))
+	for i := range n {
+		b = append(wasm.AppendVector(append(b, byte(wasm.OpI32Const), 0), 0xFD00), 0)
+		b = wasm.AppendIndexed(wasm.AppendU32(b, uint32(16*i)), wasm.OpLocalSet, uint32(2+i))
+	}
+	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalGet, 0), wasm.OpLocalGet, 1)
+	b = wasm.AppendVector(append(b, byte(wasm.OpCall), 0), 0xFD11) // i32x4.splat
+	for i := range n {
+		b = wasm.AppendVector(wasm.AppendIndexed(b, wasm.OpLocalGet, uint32(2+i)), 0xFDAE) // i32x4.add
+	}
+	m := handlerModule()
+	m.bodies[0] = append(wasm.AppendVector(b, 0xFD1B), 0) // i32x4.extract_lane
+	return m
 }
 
 // TestDeepFrames has all engines end endless recursion at the same call, as
 // deep as a device may allow: none uses up its own stack.
 func TestDeepFrames(t *testing.T) {
-	spec := testSpec()
+	spec := vectorSpec()
 	spec.MaxCallDepth, spec.MaxCodeBytes = maxCallDepth, 1<<20
 	for name, m := range deepShapes() {
 		var first *Outcome

@@ -300,6 +300,8 @@ func appendGlobal(b []byte, g wasm.Global) []byte {
 		b = binary.LittleEndian.AppendUint32(append(b, byte(wasm.OpF32Const)), uint32(g.Value))
 	case wasm.F64:
 		b = binary.LittleEndian.AppendUint64(append(b, byte(wasm.OpF64Const)), g.Value)
+	case wasm.V128:
+		b = wasm.AppendV128(b, g.Value, g.High)
 	}
 	return append(b, byte(wasm.OpEnd))
 }

@@ -20,14 +20,17 @@ func FuzzLoad(f *testing.F) {
 			f.Add(b)
 		}
 	}
-	spec := testSpec()
+	for _, x := range vectorCases {
+		f.Add(vectorModule(x.body()))
+	}
+	spec := vectorSpec()
 	spec.MaxCodeBytes, spec.MaxFunctions, spec.MaxMemoryBytes = 1<<13, 100, 1<<17
 	e, err := NewEngine("wazero")
 	require.NoError(f, err)
 	ctx := context.Background()
 	validator := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(
 		api.CoreFeaturesV1|api.CoreFeatureMutableGlobal|api.CoreFeatureSignExtensionOps|
-			api.CoreFeatureNonTrappingFloatToIntConversion|api.CoreFeatureBulkMemoryOperations))
+			api.CoreFeatureNonTrappingFloatToIntConversion|api.CoreFeatureBulkMemoryOperations|api.CoreFeatureSIMD))
 	f.Cleanup(func() {
 		require.NoError(f, validator.Close(ctx))
 		require.NoError(f, e.Close())

@@ -60,7 +60,7 @@ func (g *generator) section(id byte, content []byte) { g.b = wasm.AppendSection(
 
 func appendOp(b []byte, op wasm.Opcode) []byte {
 	if op >= 0xFC00 {
-		return wasm.AppendU32(append(b, 0xFC), uint32(op&0xFF))
+		return wasm.AppendU32(append(b, byte(op>>8)), uint32(op&0xFF))
 	}
 	return append(b, byte(op))
 }

@@ -55,7 +55,12 @@ var rejected = []struct {
 		"memory grows", func() []byte { return handlerModule(0x41, 1, 0x40, 0).bytes() },
 		"function h, offset 0x31: memory.grow: not supported (instruction 0x40)",
 	},
-	{"SIMD", func() []byte { return handlerModule(0xFD, 0).bytes() }, "function h, offset 0x2f: SIMD: not supported (instruction 0xfd)"},
+	{"SIMD", func() []byte { return handlerModule(0xFD, 0).bytes() }, "function h, offset 0x2f: SIMD: this device has none (hpu.costs.simd.access_bytes)"},
+	{
+		"SIMD in a local variable", func() []byte {
+			return with(func(m *moduleOf) { m.bodies[0] = append([]byte{1, 1, byte(wasm.V128)}, m.bodies[0][1:]...) })
+		}, "function h, offset 0x30: SIMD: this device has none (hpu.costs.simd.access_bytes)",
+	},
 	{"threads", func() []byte { return handlerModule(0xFE, 0).bytes() }, "function h, offset 0x2f: threads: not supported (instruction 0xfe)"},
 	{"exceptions", func() []byte { return handlerModule(0x06, 0x40).bytes() }, "function h, offset 0x2f: exceptions: not supported (instruction 0x06)"},
 	{"tail calls", func() []byte { return handlerModule(0x12, 0).bytes() }, "function h, offset 0x2f: tail calls: not supported (instruction 0x12)"},

@@ -88,7 +88,11 @@ func weights(w *wasm.Module, facts []wasm.Facts, most int) []int64 {
 		for _, t := range f.Indirect {
 			arguments = max(arguments, len(w.Types[t].Params))
 		}
-		bytes := 8*(values+int64(arguments)) + int64(f.Instructions)/4
+		each := int64(8)
+		if f.Vectors {
+			each = vectorBytes
+		}
+		bytes := each*(values+int64(arguments)) + int64(f.Instructions)/4
 		// one call is always possible
 		out[fn] = min(max(1, (bytes+frameBytes-1)/frameBytes), int64(most))
 	}

@@ -44,16 +44,19 @@ func (r *rewriter) chargeLevel(in *wasm.Instr) {
 		return
 	}
 	l := &r.prices.levels
-	words := int64(1)
-	if word := l.WordBytes; word > 0 {
-		words = (int64(1)<<in.Info.Align + word - 1) / word
+	word := l.WordBytes
+	if word == 0 {
+		word = 8
 	}
+	words := (int64(1)<<in.Info.Align + word - 1) / word
 	outer, other := l.OuterLoad*words, l.OtherLoad*words
 	addr, cycles, value := r.temps.get('l', wasm.I32), r.temps.get('c', wasm.I32), uint32(0)
-	b, store := r.block, in.Info.Class == wasm.ClassStore
-	if store {
+	if in.Info.Stores() {
 		outer, other = l.OuterStore*words, l.OtherStore*words
-		value = r.temps.get(in.Info.Sig[1]+'0', map[byte]wasm.ValueType{'i': wasm.I32, 'I': wasm.I64, 'f': wasm.F32, 'F': wasm.F64}[in.Info.Sig[1]])
+	}
+	b, above := r.block, in.Info.Above()
+	if above != 0 {
+		value = r.temps.get('V', above)
 		b = wasm.AppendIndexed(b, wasm.OpLocalSet, value)
 	}
 	b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalTee, addr), wasm.OpLocalGet, addr)
@@ -65,7 +68,7 @@ func (r *rewriter) chargeLevel(in *wasm.Instr) {
 	b = wasm.AppendS64(append(b, byte(wasm.OpI32Const)), other)
 	b = append(r.globals.outside(b, addr, regPads, regPadsBytes), byte(wasm.OpSelect))
 	b = r.take(wasm.AppendIndexed(b, wasm.OpLocalSet, cycles), cycles, in.Offset)
-	if b = append(b, byte(wasm.OpEnd), byte(wasm.OpEnd)); store {
+	if b = append(b, byte(wasm.OpEnd), byte(wasm.OpEnd)); above != 0 {
 		b = wasm.AppendIndexed(b, wasm.OpLocalGet, value)
 	}
 	r.block = b

@@ -72,8 +72,8 @@ type rewriter struct {
 	count int  // instructions of the block
 	since int  // instructions that may have run since the last check
 	dead  bool // unreachable
-	// type of a float on top of the stack whose NaN is not canonical yet: 'f'
-	// or 'F'
+	// kind of the value on top of the stack whose NaNs are not canonical yet
+	// (wasm.OpInfo)
 	nan     byte
 	frame   frame
 	nest    nest
@@ -292,7 +292,7 @@ func (r *rewriter) instr(in *wasm.Instr) {
 		r.chargeDivisor(in)
 		r.remainder(in)
 	default:
-		if in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore {
+		if in.Info.Accesses() {
 			r.look(in)
 			r.chargeLevel(in)
 		}

@@ -153,7 +153,7 @@ func load(name string, binary []byte, spec *Spec, unchecked int, divide bool) (*
 		return nil, &LoadError{Module: name, Offset: -1, Cause: "device: " + err.Error()}
 	}
 	m := &Module{name: visible.Line(name), spec: *spec}
-	limits := wasm.Limits{CodeBytes: spec.MaxCodeBytes, Functions: spec.MaxFunctions, MemoryBytes: spec.MaxMemoryBytes, Custom: manifest.Section}
+	limits := wasm.Limits{CodeBytes: spec.MaxCodeBytes, Functions: spec.MaxFunctions, MemoryBytes: spec.MaxMemoryBytes, SIMD: spec.Costs.SIMD.has(), Custom: manifest.Section}
 	var err error
 	if m.wasm, err = wasm.Decode(append([]byte(nil), binary...), limits); err != nil {
 		return nil, m.loadError(err)
@@ -187,7 +187,7 @@ const watchTimes = 4
 // memory. It looks at the rewritten module, which is the one the engine
 // compiles.
 func (m *Module) checkShape(facts []wasm.Facts) error {
-	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true}
+	everything := wasm.Limits{CodeBytes: math.MaxInt, Functions: math.MaxInt, MemoryBytes: math.MaxInt64, Rewritten: true, SIMD: true}
 	rewritten, err := wasm.Decode(m.binary, everything)
 	if err != nil {
 		panic(fmt.Sprintf("hpu: module %s is broken by rewriting: %v", m.name, err))

@@ -27,7 +27,10 @@ var unitOf = [...]unit{
 	wasm.ClassFloat: unitFloat, wasm.ClassFloatMul: unitFloat, wasm.ClassFloatDiv: unitFloat, wasm.ClassFloatSqrt: unitFloat,
 	wasm.ClassConvert: unitFloat, wasm.ClassLoad: unitLoad, wasm.ClassStore: unitStore, wasm.ClassSelect: unitInt,
 	wasm.ClassBranch: unitBranch, wasm.ClassCall: unitBranch, wasm.ClassCallIndirect: unitBranch, wasm.ClassGlobal: unitLoad,
-	wasm.ClassBulk: unitInt,
+	wasm.ClassBulk:      unitInt,
+	wasm.ClassVectorInt: unitFloat, wasm.ClassVectorIntMul: unitFloat, wasm.ClassVectorFloat: unitFloat, wasm.ClassVectorFloatMul: unitFloat,
+	wasm.ClassVectorFloatDiv: unitFloat, wasm.ClassVectorFloatSqrt: unitFloat, wasm.ClassVectorConvert: unitFloat, wasm.ClassVectorShuffle: unitFloat,
+	wasm.ClassVectorLoad: unitLoad, wasm.ClassVectorStore: unitStore,
 }
 
 // price is the cost of an instruction on a core.
@@ -83,15 +86,13 @@ func newPrices(t *CostTable) *prices {
 		p.worth[unitInt] = p.parts // everything runs one after the other
 	}
 	costs, latency := classCosts(t), classLatencies(&c.Latency)
-	for op := range wasm.Opcode(prefixed + prefixedOps) {
-		if op >= prefixed {
-			op = 0xFC00 + op - prefixed
-		}
+	for op := range wasm.Opcodes {
 		info := op.Info()
-		if info == nil {
-			continue
+		cost := InstrCost{Cost: costs[info.Class], Slots: min(costs[info.Class], 1), Latency: latency[info.Class]}
+		if info.Class >= wasm.ClassVectorInt && t.SIMD.has() {
+			cost = t.SIMD.cost(info)
 		}
-		p.ops[op.Index()] = p.price(op, InstrCost{Cost: costs[info.Class], Slots: min(costs[info.Class], 1), Latency: latency[info.Class]})
+		p.ops[op.Index()] = p.price(op, cost)
 	}
 	p.loopBranch = p.price(wasm.OpBrIf, InstrCost{Cost: t.LoopBranch, Slots: 1})
 	for names, cost := range t.Instructions { //lint:maporder each instruction stands in the table once
@@ -102,12 +103,6 @@ func newPrices(t *CostTable) *prices {
 	}
 	return p
 }
-
-// The opcodes of the accepted set: one byte, and some behind the prefix 0xFC.
-const (
-	prefixed    = 256
-	prefixedOps = wasm.NumOpcodes - prefixed
-)
 
 func (p *prices) price(op wasm.Opcode, c InstrCost) price {
 	if c.Slots == 0 {
@@ -138,7 +133,7 @@ func leastCommonMultiple(a, b int64) int64 {
 }
 
 // classCosts returns the costs of a table by class of instructions.
-func classCosts(t *CostTable) (c [wasm.ClassBulk + 1]int64) {
+func classCosts(t *CostTable) (c [wasm.NumClasses]int64) {
 	c[wasm.ClassMove] = t.Move
 	c[wasm.ClassInt] = t.Int
 	c[wasm.ClassIntMul] = t.IntMul
@@ -159,7 +154,7 @@ func classCosts(t *CostTable) (c [wasm.ClassBulk + 1]int64) {
 	return c
 }
 
-func classLatencies(l *Latency) (c [wasm.ClassBulk + 1]int64) {
+func classLatencies(l *Latency) (c [wasm.NumClasses]int64) {
 	c[wasm.ClassInt] = l.Int
 	c[wasm.ClassIntMul] = l.IntMul
 	c[wasm.ClassIntDiv] = l.IntDiv

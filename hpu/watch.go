@@ -134,7 +134,7 @@ func (m *Module) refusesNull(fn, offset int) bool {
 		return false
 	}
 	in, found := m.find(fn, func(in *wasm.Instr) bool { return in.Offset == offset })
-	return found && (in.Info.Class == wasm.ClassLoad || in.Info.Class == wasm.ClassStore || in.Info.Class == wasm.ClassBulk)
+	return found && (in.Info.Accesses() || in.Info.Class == wasm.ClassBulk)
 }
 
 // look appends the code that watches a load or store, whose operands are on the
@@ -144,22 +144,21 @@ func (r *rewriter) look(in *wasm.Instr) {
 		return
 	}
 	addr := r.temps.get('a', wasm.I32)
-	var value uint32
-	store := in.Info.Class == wasm.ClassStore
-	if store {
-		value = r.temps.get(in.Info.Sig[1]+'0', map[byte]wasm.ValueType{'i': wasm.I32, 'I': wasm.I64, 'f': wasm.F32, 'F': wasm.F64}[in.Info.Sig[1]])
+	value, above := uint32(0), in.Info.Above()
+	if above != 0 {
+		value = r.temps.get('V', above)
 		r.block = wasm.AppendIndexed(r.block, wasm.OpLocalSet, value)
 	}
 	r.block = wasm.AppendIndexed(r.block, wasm.OpLocalTee, addr)
 	r.block = r.refuseNull(r.block, addr, in.Imm)
 	if r.watch.Accesses {
 		s := site{kind: siteLoad, size: 1 << in.Info.Align, add: uint32(in.Imm), offset: in.Offset}
-		if store {
+		if in.Info.Stores() {
 			s.kind = siteStore
 		}
 		r.block = r.reports.tell(r.block, s, int64(addr), -1)
 	}
-	if store {
+	if above != 0 {
 		r.block = wasm.AppendIndexed(r.block, wasm.OpLocalGet, value)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// wazeroShared is the part of wazero that all engines of the process share: the
-// runtime with the imports, and machine code.
+// wazeroShared is the part of wazero that all engines of the process share for
+// devices with or without SIMD: the runtime with the imports, and machine code.
 type wazeroShared struct {
 	runtime  wazero.Runtime
 	dispatch wazero.CompiledModule // the module of dispatch
@@ -41,14 +41,21 @@ type sharedCode struct {
 // simulations compiles its handlers once.
 const idleCodes = 64
 
-var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
-	ctx := context.Background()
+// wazeroFeatures is what a device without SIMD needs.
+const wazeroFeatures = api.CoreFeaturesV1 |
 	// for code that the rewriter adds: Load refuses modules with multiple
 	// values
-	features := api.CoreFeaturesV1 | api.CoreFeatureMultiValue |
-		api.CoreFeatureReferenceTypes | // also for the rewriter
-		api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
-		api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
+	api.CoreFeatureMultiValue | api.CoreFeatureReferenceTypes |
+	api.CoreFeatureMutableGlobal | api.CoreFeatureSignExtensionOps |
+	api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureBulkMemoryOperations
+
+var (
+	sharedWazero = sync.OnceValues(func() (*wazeroShared, error) { return newWazeroShared(wazeroFeatures) })
+	sharedVector = sync.OnceValues(func() (*wazeroShared, error) { return newWazeroShared(wazeroFeatures | api.CoreFeatureSIMD) })
+)
+
+func newWazeroShared(features api.CoreFeatures) (*wazeroShared, error) {
+	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithDebugInfoEnabled(true))
 	b := rt.NewHostModuleBuilder(importModule)
 	for op := OpNone + 1; op < NumOps; op++ {
@@ -66,7 +73,7 @@ var sharedWazero = sync.OnceValues(func() (*wazeroShared, error) {
 		return nil, fmt.Errorf("wazero: dispatch: %w", err)
 	}
 	return &wazeroShared{runtime: rt, dispatch: d, codes: make(map[[sha256.Size]byte]*sharedCode)}, nil
-})
+}
 
 func wazeroTypes(types []wasm.ValueType) []api.ValueType {
 	out := make([]api.ValueType, len(types))
@@ -142,17 +149,31 @@ func (w *wazeroShared) release(s *sharedCode) error {
 }
 
 type wazeroEngine struct {
+	arena   arena
+	workers workers
+	scalar  *wazeroSide
+	vector  *wazeroSide // nil: no device has had SIMD yet
+	images  []*wazeroImage
+	closed  bool
+}
+
+// wazeroSide is the part of an engine for devices with or without SIMD.
+type wazeroSide struct {
 	shared   *wazeroShared
-	arena    arena
-	workers  workers
 	dispatch api.Module
 	idle     *wazeroCall // a list of free calls: the last used is the first
-	images   []*wazeroImage
-	closed   bool
 }
 
 func newWazeroEngine() (Engine, error) {
-	shared, err := sharedWazero()
+	scalar, err := newWazeroSide(sharedWazero)
+	if err != nil {
+		return nil, err
+	}
+	return &wazeroEngine{scalar: scalar, workers: workers{fiber: func() fiber { return sim.NewCoro() }}}, nil
+}
+
+func newWazeroSide(open func() (*wazeroShared, error)) (*wazeroSide, error) {
+	shared, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +181,19 @@ func newWazeroEngine() (Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wazero: dispatch: %w", err)
 	}
-	return &wazeroEngine{shared: shared, dispatch: d, workers: workers{fiber: func() fiber { return sim.NewCoro() }}}, nil
+	return &wazeroSide{shared: shared, dispatch: d}, nil
+}
+
+// side returns the part of the engine for a module's device.
+func (e *wazeroEngine) side(m *Module) (*wazeroSide, error) {
+	if !m.spec.Costs.SIMD.has() {
+		return e.scalar, nil
+	}
+	var err error
+	if e.vector == nil {
+		e.vector, err = newWazeroSide(sharedVector)
+	}
+	return e.vector, err
 }
 
 func (e *wazeroEngine) Name() string { return "wazero" }
@@ -173,11 +206,15 @@ func (e *wazeroEngine) Compile(m *Module, hpuMemory uint32) (Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.shared.compile(m)
+	side, err := e.side(m)
 	if err != nil {
 		return nil, err
 	}
-	c := &wazeroImage{engine: e, shared: s}
+	s, err := side.shared.compile(m)
+	if err != nil {
+		return nil, err
+	}
+	c := &wazeroImage{engine: e, side: side, shared: s}
 	c.image = image{
 		module: m, layout: layout, workers: &e.workers,
 		instance: func() (instance, []byte, error) { return newWazeroInstance(c) },
@@ -197,12 +234,18 @@ func (e *wazeroEngine) Close() error {
 	}
 	e.closed = true
 	e.workers.close()
-	return errors.Join(append(errs, e.dispatch.Close(context.Background()), e.arena.close())...)
+	for _, side := range []*wazeroSide{e.scalar, e.vector} {
+		if side != nil {
+			errs = append(errs, side.dispatch.Close(context.Background()))
+		}
+	}
+	return errors.Join(append(errs, e.arena.close())...)
 }
 
 type wazeroImage struct {
 	image
 	engine *wazeroEngine
+	side   *wazeroSide
 	shared *sharedCode
 	common *wazeroModule // of all programs; nil: there is none yet, or each has its own
 }
@@ -213,7 +256,7 @@ func (c *wazeroImage) close() error {
 	if c.common != nil {
 		err = c.common.mod.Close(context.Background())
 	}
-	return errors.Join(err, c.engine.shared.release(c.shared))
+	return errors.Join(err, c.side.shared.release(c.shared))
 }
 
 // wazeroModule is an instance of wazero, which takes 3 KB and much time to
@@ -295,7 +338,7 @@ func newWazeroModule(i *wazeroInstance, mem []byte) (*wazeroModule, error) {
 	allocate := experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory { return m })
 	ctx := experimental.WithMemoryAllocator(context.Background(), allocate)
 	var err error
-	if m.mod, err = c.engine.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous); err != nil {
+	if m.mod, err = c.side.shared.runtime.InstantiateModule(ctx, c.shared.compiled, anonymous); err != nil {
 		return nil, err
 	}
 	m.memory = m.mod.Memory()
@@ -340,7 +383,7 @@ func (i *wazeroInstance) get(_ *Context, r reg) uint64    { return i.mod.regs[r]
 func (i *wazeroInstance) set(_ *Context, r reg, v uint64) { i.mod.regs[r].Set(v) }
 
 func (i *wazeroInstance) call(c *Context, fn *export, args, state uint32) (code int32, remaining int64, err error) {
-	m, e := i.mod, i.image.engine
+	m, e := i.mod, i.image.side
 	m.of(i)
 	if m.entries[fn.slot] == 0 {
 		m.entries[fn.slot] = m.mod.ExportedGlobal(entryGlobal(fn.index)).Get()

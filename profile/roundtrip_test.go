@@ -88,6 +88,7 @@ var contexts = [][]string{
 	{"hpu.clusters=2", "hpu.home=message"},
 	{"hpu.costs=ri5cy"},
 	{"tenants={a: {uid: 1, weight: 2}, b: {uid: 2, weight: 1}}", "hpu.arbiter=wfq"},
+	{"hpu.costs.simd={access_bytes: 8}"},
 	{"host.cache=8MiB", "host.cache_bandwidth=75GiB/s"},
 }
 

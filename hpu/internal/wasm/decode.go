@@ -12,6 +12,7 @@ type Limits struct {
 	Functions   int   // defined functions
 	MemoryBytes int64 // declared memory, together with all passive data segments
 	Rewritten   bool  // package hpu wrote the module, so structural limits do not apply
+	SIMD        bool  // the device has SIMD
 
 	Custom string // name of the custom section to keep; "": none
 }
@@ -67,8 +68,8 @@ type decoder struct {
 // bodies, which Validate checks. The module refers to b. After an error it
 // holds the parts read so far, or is nil.
 func Decode(b []byte, lim Limits) (*Module, error) {
-	d := &decoder{reader: reader{b: b, end: len(b)}, lim: lim, dataCount: -1}
-	d.m = Module{Bytes: b, Start: -1, GlobalSP: -1}
+	d := &decoder{reader: reader{b: b, end: len(b), simd: lim.SIMD}, lim: lim, dataCount: -1}
+	d.m = Module{Bytes: b, Start: -1, GlobalSP: -1, simd: lim.SIMD}
 	if len(b) < 8 || string(b[:4]) != "\x00asm" {
 		return nil, failf(0, "not a WebAssembly module: it does not begin with \\0asm")
 	}
@@ -362,7 +363,10 @@ func (d *decoder) globals() {
 			d.fail(at, "invalid mutability 0x%02x", mut)
 		}
 		g.Mutable = mut == 1
-		g.Value = d.constant(g.Type)
+		if g.Mutable && g.Type == V128 {
+			d.fail(at, "variable global of type v128: not supported, its place is in memory")
+		}
+		g.Value, g.High = d.constant(g.Type)
 	}
 }
 
@@ -374,9 +378,13 @@ func (d *decoder) reference(g *Global) {
 	d.pos++ // end
 }
 
-func (d *decoder) constant(t ValueType) (v uint64) {
+// constant reads a constant expression. high is the upper half of a v128.
+func (d *decoder) constant(t ValueType) (v, high uint64) {
 	at := d.pos
 	op := Opcode(d.byte())
+	if op == 0xFD {
+		op = 0xFD00 + Opcode(min(d.u32(), 0xFF))
+	}
 	got := ValueType(0)
 	switch op {
 	case OpI32Const:
@@ -387,6 +395,9 @@ func (d *decoder) constant(t ValueType) (v uint64) {
 		v, got = d.f32(), F32
 	case OpF64Const:
 		v, got = d.f64(), F64
+	case OpV128Const:
+		v, high = d.v128()
+		got = V128
 	case OpGlobalGet:
 		d.fail(at, "constant expression reads a global: not supported, there are no imported globals")
 	default:
@@ -399,5 +410,5 @@ func (d *decoder) constant(t ValueType) (v uint64) {
 	if end := d.byte(); d.err == nil && end != byte(OpEnd) {
 		d.fail(at, "extended constant expressions: not supported")
 	}
-	return v
+	return v, high
 }

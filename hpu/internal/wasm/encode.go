@@ -1,5 +1,7 @@
 package wasm
 
+import "encoding/binary"
+
 // AppendU32 appends an unsigned LEB128 number.
 func AppendU32(b []byte, v uint32) []byte {
 	for ; v >= 0x80; v >>= 7 {
@@ -42,6 +44,17 @@ func AppendSection(b []byte, id byte, content []byte) []byte {
 	b = append(b, id)
 	b = AppendU32(b, uint32(len(content)))
 	return append(b, content...)
+}
+
+// AppendVector appends an instruction of SIMD, without its immediate operands.
+func AppendVector(b []byte, op Opcode) []byte {
+	return AppendU32(append(b, 0xFD), uint32(op&0xFF))
+}
+
+// AppendV128 appends a constant of 128 bits.
+func AppendV128(b []byte, low, high uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(AppendVector(b, OpV128Const), low)
+	return binary.LittleEndian.AppendUint64(b, high)
 }
 
 // AppendIndexed appends an instruction with one unsigned immediate operand.

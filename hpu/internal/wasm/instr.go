@@ -5,7 +5,7 @@ type Instr struct {
 	Op     Opcode
 	Offset int      // in the file
 	End    int      // behind its last byte
-	Imm    uint64   // index, label, constant bits, memory offset, or block type (0x40 or a ValueType)
+	Imm    uint64   // index, label, lane, constant, memory offset, or block type (0x40 or a type)
 	Imm2   uint32   // log2 of the alignment of loads and stores
 	Labels []uint32 // of br_table, the default last; valid until the next instruction is read
 	Info   *OpInfo
@@ -19,7 +19,7 @@ type Instrs struct {
 
 // Instrs returns a reader of the instructions of c, which must belong to m.
 func (m *Module) Instrs(c *Code) *Instrs {
-	return &Instrs{r: reader{b: m.Bytes, pos: c.Body, end: c.End}}
+	return &Instrs{r: reader{b: m.Bytes, pos: c.Body, end: c.End, simd: m.simd}}
 }
 
 // More reports whether there is another instruction.
@@ -31,9 +31,12 @@ func (s *Instrs) Next(in *Instr) *Error {
 	r := &s.r
 	in.Offset, in.Labels = r.pos, nil
 	op := Opcode(r.byte())
-	if op == 0xFC {
+	switch op {
+	case 0xFC:
 		n := min(r.u32(), 0xFF)
 		op = 0xFC00 + Opcode(n)
+	case 0xFD:
+		op = s.vector()
 	}
 	in.Op, in.Info = op, op.Info()
 	if r.err != nil {
@@ -53,6 +56,23 @@ func (s *Instrs) Next(in *Instr) *Error {
 	return r.err
 }
 
+// vector reads the number of an instruction of SIMD.
+func (s *Instrs) vector() Opcode {
+	r := &s.r
+	at := r.pos - 1
+	n := r.u32()
+	switch {
+	case r.err != nil:
+	case !r.simd:
+		r.fail(at, noSIMD)
+	case n >= firstRelaxed && n <= lastRelaxed:
+		r.fail(at, "relaxed SIMD: not supported (instruction 0xfd 0x%x)", n)
+	case n >= firstRelaxed:
+		r.fail(at, "unknown instruction 0xfd 0x%x", n)
+	}
+	return 0xFD00 + Opcode(n&0xFF)
+}
+
 func (s *Instrs) immediate(in *Instr) {
 	r := &s.r
 	switch in.Info.Imm {
@@ -70,16 +90,18 @@ func (s *Instrs) immediate(in *Instr) {
 		in.Imm = uint64(r.u32())
 		s.zero("reference types: not supported (another table)")
 	case ImmMem:
-		at := r.pos
-		in.Imm2 = r.u32()
-		in.Imm = uint64(r.u32())
-		switch {
-		case r.err != nil:
-		case in.Imm2&0x40 != 0:
-			r.fail(at, "multiple memories: not supported")
-		case in.Imm2 > uint32(in.Info.Align):
-			r.fail(at, "%s with alignment 2^%d, at most 2^%d", in.Info.Name, in.Imm2, in.Info.Align)
+		s.address(in)
+	case ImmMemLane:
+		s.address(in)
+		s.lane(in, in.Info.Lanes)
+	case ImmLane:
+		in.Imm = s.lane(in, in.Info.Lanes)
+	case ImmLanes:
+		for range 16 {
+			s.lane(in, 32)
 		}
+	case ImmV128:
+		r.v128()
 	case ImmZero:
 		s.zero("multiple memories: not supported")
 	case ImmZeroZero:
@@ -97,6 +119,29 @@ func (s *Instrs) immediate(in *Instr) {
 	case ImmF64:
 		in.Imm = r.f64()
 	}
+}
+
+func (s *Instrs) address(in *Instr) {
+	r := &s.r
+	at := r.pos
+	in.Imm2 = r.u32()
+	in.Imm = uint64(r.u32())
+	switch {
+	case r.err != nil:
+	case in.Imm2&0x40 != 0:
+		r.fail(at, "multiple memories: not supported")
+	case in.Imm2 > uint32(in.Info.Align):
+		r.fail(at, "%s with alignment 2^%d, at most 2^%d", in.Info.Name, in.Imm2, in.Info.Align)
+	}
+}
+
+func (s *Instrs) lane(in *Instr, lanes uint8) uint64 {
+	at := s.r.pos
+	n := s.r.byte()
+	if s.r.err == nil && n >= lanes {
+		s.r.fail(at, "%s: lane %d of %d", in.Info.Name, n, lanes)
+	}
+	return uint64(n)
 }
 
 func (s *Instrs) zero(otherwise string) {

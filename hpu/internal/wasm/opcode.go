@@ -3,7 +3,7 @@ package wasm
 import "strings"
 
 // Opcode is an opcode of WebAssembly. An opcode behind the prefix 0xFC is
-// 0xFC00 plus its number.
+// 0xFC00 plus its number, one of SIMD, behind 0xFD, is 0xFD00 plus its number.
 type Opcode uint16
 
 // Opcodes that readers of instructions handle one by one. The others are known
@@ -83,6 +83,10 @@ const (
 	OpDataDrop     Opcode = 0xFC09
 	OpMemoryCopy   Opcode = 0xFC0A
 	OpMemoryFill   Opcode = 0xFC0B
+	OpV128Const    Opcode = 0xFD0C
+	OpV128Bits     Opcode = 0xFD52 // bitselect
+	OpF32x4Eq      Opcode = 0xFD41
+	OpF64x2Eq      Opcode = 0xFD47
 )
 
 // Class is a group of instructions with the same cost.
@@ -108,6 +112,20 @@ const (
 	ClassCallIndirect
 	ClassGlobal
 	ClassBulk
+
+	// SIMD (vector.go).
+	ClassVectorInt
+	ClassVectorIntMul
+	ClassVectorFloat
+	ClassVectorFloatMul
+	ClassVectorFloatDiv
+	ClassVectorFloatSqrt
+	ClassVectorConvert
+	ClassVectorShuffle
+	ClassVectorLoad
+	ClassVectorStore
+
+	NumClasses // greater than every class
 )
 
 // Imm is the kind of immediate operands of an opcode.
@@ -129,20 +147,51 @@ const (
 	ImmI64
 	ImmF32
 	ImmF64
+	ImmV128    // 16 bytes
+	ImmLane    // a lane
+	ImmLanes   // 16 lanes of two vectors
+	ImmMemLane // alignment, offset and a lane
 )
 
 // OpInfo describes an opcode. Sig has one letter per operand, a colon, and one
-// letter per result: i is i32, I is i64, f is f32, F is f64. Sig is empty if
-// the type of the instruction depends on its context.
+// letter per result: i is i32, I is i64, f is f32, F is f64, v is v128. Sig is
+// empty if the type of the instruction depends on its context.
 type OpInfo struct {
 	Name  string
 	Sig   string
 	Imm   Imm
 	Class Class
 	Align uint8 // loads and stores: log2 of the bytes accessed
+	Lanes uint8 // of a vector, if a lane is an operand: the number of lanes
 	// 'f' or 'F' if the result may be a NaN whose bits the standard leaves
-	// open, otherwise 0
+	// open, 'x' or 'X' if its lanes f32x4 or f64x2 may be, otherwise 0
 	NaN byte
+	// 'x' or 'X' if all NaNs in such lanes of the last operand are alike to a
+	// SIMD instruction, otherwise 0
+	AlikeNaN byte
+}
+
+// Loads reports whether the instruction reads memory at an address.
+func (o *OpInfo) Loads() bool { return o.Class == ClassLoad || o.Class == ClassVectorLoad }
+
+// Stores reports whether the instruction writes memory at an address.
+func (o *OpInfo) Stores() bool { return o.Class == ClassStore || o.Class == ClassVectorStore }
+
+// Accesses reports whether the instruction reads or writes memory at an address.
+func (o *OpInfo) Accesses() bool { return o.Loads() || o.Stores() }
+
+// Vector reports whether the instruction is one of SIMD.
+func (o *OpInfo) Vector() bool {
+	return o.Name != "" && (o.Class >= ClassVectorInt || o.Imm == ImmV128)
+}
+
+// Above is the type of the operand above the address of a load or store; 0:
+// there is none.
+func (o *OpInfo) Above() ValueType {
+	if o.Sig[1] == ':' {
+		return 0
+	}
+	return LetterType(o.Sig[1])
 }
 
 // group describes consecutive opcodes.
@@ -243,12 +292,15 @@ var groups = []group{
 	{0xFC0B, ClassBulk, ImmZero, "iii:", "memory.fill"},
 }
 
-// prefixed is the index in the table of the first opcode behind the prefix
-// 0xFC.
-const prefixed = 256
+// The indices in the table of the first opcodes behind the prefixes 0xFC and
+// 0xFD.
+const (
+	prefixed = 256
+	vectors  = prefixed + 12
+)
 
 // NumOpcodes is greater than every Opcode.Index.
-const NumOpcodes = prefixed + 12
+const NumOpcodes = vectors + 256
 
 var opcodes = buildOpcodes()
 
@@ -259,7 +311,30 @@ func buildOpcodes() (table [NumOpcodes]OpInfo) {
 			table[tableIndex(op)] = OpInfo{Name: name, Sig: g.sig, Imm: g.imm, Class: g.class, Align: accessWidth(name), NaN: openNaN(op, name)}
 		}
 	}
+	for _, g := range vectorGroups {
+		for i, name := range strings.Fields(g.names) {
+			info := &table[tableIndex(g.first+Opcode(i))]
+			*info = OpInfo{Name: name, Sig: g.sig, Imm: g.imm, Class: g.class, Align: vectorWidth(name), Lanes: lanesOf(name)}
+			info.NaN, info.AlikeNaN = vectorNaN(name)
+		}
+	}
 	return table
+}
+
+// Opcodes calls yield with every accepted opcode, in order.
+func Opcodes(yield func(Opcode) bool) {
+	for i := range opcodes {
+		op := Opcode(i)
+		switch {
+		case i >= vectors:
+			op = 0xFD00 + op - vectors
+		case i >= prefixed:
+			op = 0xFC00 + op - prefixed
+		}
+		if op.Info() != nil && !yield(op) {
+			return
+		}
+	}
 }
 
 // Index returns a small number for an accepted opcode, less than NumOpcodes.
@@ -267,10 +342,8 @@ func (op Opcode) Index() int { return tableIndex(op) }
 
 var byName = func() map[string]Opcode {
 	m := make(map[string]Opcode)
-	for _, g := range groups {
-		for i, name := range strings.Fields(g.names) {
-			m[name] = g.first + Opcode(i)
-		}
+	for op := range Opcodes {
+		m[op.Info().Name] = op
 	}
 	return m
 }()
@@ -282,7 +355,12 @@ func OpcodeByName(name string) (Opcode, bool) {
 }
 
 func tableIndex(op Opcode) int {
-	if op >= 0xFC00 {
+	switch {
+	case op >= 0xFD00:
+		return vectors + int(op&0xFF)
+	case op >= 0xFC00+vectors-prefixed:
+		return NumOpcodes // not accepted
+	case op >= 0xFC00:
 		return prefixed + int(op&0xFF)
 	}
 	return int(op)
@@ -344,8 +422,6 @@ func feature(op Opcode) string {
 		return "memory.grow"
 	case op == 0xFB:
 		return "garbage collection"
-	case op == 0xFD:
-		return "SIMD"
 	case op == 0xFE:
 		return "threads"
 	}

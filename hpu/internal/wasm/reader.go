@@ -10,8 +10,12 @@ import (
 type reader struct {
 	b        []byte
 	pos, end int
+	simd     bool // Limits.SIMD
 	err      *Error
 }
+
+// noSIMD names the field of a profile that turns SIMD on.
+const noSIMD = "SIMD: this device has none (hpu.costs.simd.access_bytes)"
 
 func (r *reader) fail(offset int, format string, args ...any) {
 	if r.err == nil {
@@ -103,6 +107,12 @@ func (r *reader) f64() uint64 {
 	return binary.LittleEndian.Uint64(r.b[r.pos-8:])
 }
 
+// v128 reads a constant of 16 bytes.
+func (r *reader) v128() (low, high uint64) {
+	low = r.f64()
+	return low, r.f64()
+}
+
 // count reads the length of a vector. Each item takes at least one byte.
 func (r *reader) count(what string) int {
 	at := r.pos
@@ -133,8 +143,10 @@ func (r *reader) valueType() ValueType {
 	}
 	switch t {
 	case I32, I64, F32, F64:
-	case 0x7B:
-		r.fail(at, "SIMD: not supported")
+	case V128:
+		if !r.simd {
+			r.fail(at, noSIMD)
+		}
 	case 0x70, 0x6F, 0x64, 0x63:
 		r.fail(at, "reference types: not supported")
 	case 0x69, 0x74:

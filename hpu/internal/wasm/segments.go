@@ -71,7 +71,7 @@ func (d *decoder) elements() {
 			d.fail(e.Offset, "element segment without a table")
 			return
 		}
-		e.At = uint32(d.constant(I32))
+		e.At = d.placed()
 		at = d.pos
 		if flags == 2 && d.byte() != 0 {
 			d.fail(at, "reference types: not supported (element kind)")
@@ -87,6 +87,12 @@ func (d *decoder) elements() {
 		}
 		d.m.Elems = append(d.m.Elems, e)
 	}
+}
+
+// placed reads where a segment begins.
+func (d *decoder) placed() uint32 {
+	at, _ := d.constant(I32)
+	return uint32(at)
 }
 
 func (d *decoder) codes(start int) {
@@ -157,7 +163,7 @@ func (d *decoder) data() {
 				d.fail(s.Offset, "data segment without a memory")
 				return
 			}
-			s.At = uint32(d.constant(I32))
+			s.At = d.placed()
 		}
 		size := d.count("bytes of data")
 		s.Bytes = d.b[d.pos : d.pos+size]

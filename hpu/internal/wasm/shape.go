@@ -86,7 +86,7 @@ func (m *Module) shape(i int) shape {
 		case OpEnd:
 			depth--
 		}
-		if in.Info.Class == ClassLoad || in.Info.Class == ClassStore {
+		if in.Info.Accesses() {
 			s.accesses++
 		}
 	}

@@ -1,8 +1,8 @@
 // Package wasm decodes, validates and encodes the WebAssembly that handlers may
 // use: version 1.0 with mutable globals, sign extension, non-trapping
-// conversions and bulk memory operations (docs/abi.md, Module). It rejects
-// everything else with the name of the feature and the offset in the file.
-// Decoding takes time and memory linear in the length of the input.
+// conversions and bulk memory operations, and SIMD if the device has it
+// (docs/abi.md, Module). It rejects everything else with the name of the feature
+// and the offset in the file. Decoding takes time and memory linear in the length of the input.
 package wasm
 
 import "fmt"
@@ -16,6 +16,8 @@ const (
 	I64 ValueType = 0x7E
 	F32 ValueType = 0x7D
 	F64 ValueType = 0x7C
+
+	V128 ValueType = 0x7B
 
 	FuncRef ValueType = 0x70 // only in modules written by package hpu
 )
@@ -31,6 +33,8 @@ func (t ValueType) String() string {
 		return "f32"
 	case F64:
 		return "f64"
+	case V128:
+		return "v128"
 	}
 	return fmt.Sprintf("type 0x%02x", byte(t))
 }
@@ -96,6 +100,7 @@ type Global struct {
 	Type    ValueType
 	Mutable bool
 	Value   uint64 // initial bits
+	High    uint64 // of v128: the upper half
 }
 
 // Kinds of exports.
@@ -152,6 +157,7 @@ type Module struct {
 	Custom    *Custom           // the custom section named in Limits; nil: there is none
 	Debug     []Debug           // custom sections with debugging information
 	CodeAt    int               // offset of the contents of the code section in the file
+	simd      bool              // Limits.SIMD
 }
 
 // Debug is a custom section for debuggers.

@@ -8,8 +8,9 @@ type Facts struct {
 	Indirect     []uint32 // type index of each call_indirect
 	Instructions int
 	Loops        int
-	Branches     int // branches, labels of br_table, and conditions
-	Height       int // greatest operand stack, values
+	Branches     int  // branches, labels of br_table, and conditions
+	Height       int  // greatest operand stack, values
+	Vectors      bool // it has values of type v128
 	// instructions that begin blocks, and the values that wait on the operand
 	// stack at each of them, all together
 	Begins, Waiting int64
@@ -64,6 +65,7 @@ func (v *validator) function(i int) {
 			v.locals = append(v.locals, g.Type)
 		}
 	}
+	v.facts.Vectors = slices.Contains(v.locals, V128)
 	v.stack, v.frames = v.stack[:0], v.frames[:0]
 	v.open(OpBlock, resultOf(sig))
 	instrs := v.m.Instrs(code)
@@ -116,7 +118,10 @@ func (v *validator) open(op Opcode, result ValueType) {
 
 func (v *validator) top() *frame { return &v.frames[len(v.frames)-1] }
 
-func (v *validator) push(t ValueType) { v.stack = append(v.stack, t) }
+func (v *validator) push(t ValueType) {
+	v.stack = append(v.stack, t)
+	v.facts.Vectors = v.facts.Vectors || t == V128
+}
 
 func (v *validator) pop(want ValueType) ValueType {
 	f := v.top()
@@ -338,12 +343,9 @@ func (v *validator) variable() {
 // simple checks an instruction whose type is in the opcode table.
 func (v *validator) simple() {
 	info := v.in.Info
-	switch info.Class {
-	case ClassLoad, ClassStore, ClassBulk:
-		if !v.m.HasMemory {
-			v.fail("%s without a memory", info.Name)
-			return
-		}
+	if (info.Accesses() || info.Class == ClassBulk) && !v.m.HasMemory {
+		v.fail("%s without a memory", info.Name)
+		return
 	}
 	switch v.in.Op {
 	case OpMemorySize:
@@ -366,14 +368,15 @@ func (v *validator) simple() {
 		colon++
 	}
 	for i := colon - 1; i >= 0; i-- {
-		v.pop(letterType(info.Sig[i]))
+		v.pop(LetterType(info.Sig[i]))
 	}
 	for i := colon + 1; i < len(info.Sig); i++ {
-		v.push(letterType(info.Sig[i]))
+		v.push(LetterType(info.Sig[i]))
 	}
 }
 
-func letterType(l byte) ValueType {
+// LetterType returns the type that a letter of OpInfo.Sig stands for.
+func LetterType(l byte) ValueType {
 	switch l {
 	case 'i':
 		return I32
@@ -381,6 +384,8 @@ func letterType(l byte) ValueType {
 		return I64
 	case 'f':
 		return F32
+	case 'v':
+		return V128
 	}
 	return F64
 }
