@@ -1,8 +1,10 @@
 package profile
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,4 +100,22 @@ func TestSystemsWithoutWhatTheyNeedAreRefused(t *testing.T) {
 	}
 	_, err := Load("exanest-qfdb", "os.kind=none", "smmu.kind=none")
 	require.NoError(t, err)
+}
+
+// The NIC of sPIN'17 with SIMD differs from its base in nothing else: its costs
+// are written out, because a cost table is replaced as a whole.
+func TestVectorsAreAllThatIsNew(t *testing.T) {
+	p, err := Load("../docs/profiles/spin-int-simd.yaml")
+	require.NoError(t, err)
+	require.NotZero(t, p.HPU.Costs.SIMD.AccessBytes)
+	p.HPU.Costs.SIMD = hpu.SIMD{}
+	maps.DeleteFunc(p.HPU.Costs.Instructions, func(names string, _ hpu.InstrCost) bool {
+		shape, _, _ := strings.Cut(names, ".")
+		return strings.ContainsAny(shape, "x") || shape == "v128"
+	})
+	base, err := Load("spin-int")
+	require.NoError(t, err)
+	list, err := Diff(base, p)
+	require.NoError(t, err)
+	require.Empty(t, list)
 }
