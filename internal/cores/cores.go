@@ -18,6 +18,11 @@ import (
 //go:embed kernels.wasm
 var kernels []byte
 
+//go:generate go run ../../internal/build/cmd -o vectors.wasm vectors
+
+//go:embed vectors.wasm
+var vectors []byte
+
 //go:embed references.csv
 var references []byte
 
@@ -30,25 +35,28 @@ const Tolerance = 0.2
 
 // Loop is a loop for comparison.
 type Loop struct {
-	Name string // export of kernels.wasm
+	Name string // export of its module
 	What string // what a round does
+	// Vectors means that the loop comes in a module with SIMD, which a core
+	// without it refuses.
+	Vectors bool
 }
 
 // Loops returns the loops in the order of the output.
 func Loops() []Loop {
 	return []Loop{
-		{"copy", "copies a 32-bit word"},
-		{"sum8", "adds a byte"},
-		{"sum64", "adds a 64-bit word"},
-		{"xor32", "xor of two words"},
-		{"cmul", "product of complex doubles"},
-		{"cmulf", "product of complex floats"},
-		{"hash", "MurmurHash3 of a word"},
-		{"crc", "CRC-32 of a byte, table"},
-		{"chase", "item of a linked list"},
-		{"histogram", "counts a byte"},
-		{"filter", "keeps every second word"},
-		{"normf", "length of a vector, inverse"},
+		{Name: "copy", What: "copies a 32-bit word"},
+		{Name: "sum8", What: "adds a byte"},
+		{Name: "sum64", What: "adds a 64-bit word"},
+		{Name: "xor32", What: "xor of two words"},
+		{Name: "cmul", What: "product of complex doubles"},
+		{Name: "cmulf", What: "product of complex floats"},
+		{Name: "hash", What: "MurmurHash3 of a word"},
+		{Name: "crc", What: "CRC-32 of a byte, table"},
+		{Name: "chase", What: "item of a linked list"},
+		{Name: "histogram", What: "counts a byte"},
+		{Name: "filter", What: "keeps every second word"},
+		{Name: "normf", What: "length of a vector, inverse"},
 	}
 }
 
@@ -65,15 +73,24 @@ const (
 // a core.
 func More() []Loop {
 	return []Loop{
-		{"multiply", "multiplies a word by a number"},
-		{"divide_small", "divides a word by 100, which is not known to the compiler"},
-		{"divide_large", "divides a word by 2^31 + 1, likewise"},
-		{"sum_l1", "adds a word"},
-		{"sum_l2", "adds a word of the module's memory"},
-		{"copy_l2", "copies a word to the module's memory"},
-		{"histogram_l2", "counts a byte in the module's memory"},
-		{"leaf", "calls a function that calls none"},
-		{"atomic", "adds a word to another atomically"},
+		{Name: "multiply", What: "multiplies a word by a number"},
+		{Name: "divide_small", What: "divides a word by 100, which is not known to the compiler"},
+		{Name: "divide_large", What: "divides a word by 2^31 + 1, likewise"},
+		{Name: "sum_l1", What: "adds a word"},
+		{Name: "sum_l2", What: "adds a word of the module's memory"},
+		{Name: "copy_l2", What: "copies a word to the module's memory"},
+		{Name: "histogram_l2", What: "counts a byte in the module's memory"},
+		{Name: "leaf", What: "calls a function that calls none"},
+		{Name: "atomic", What: "adds a word to another atomically"},
+	}
+}
+
+// Vectors returns the inner loop of a reduction of floats, with and without
+// SIMD, for tables that have it. Both give the same bits.
+func Vectors() []Loop {
+	return []Loop{
+		{Name: "floats", What: "adds four floats to four others, one by one", Vectors: true},
+		{Name: "lanes", What: "the same in the lanes of vectors", Vectors: true},
 	}
 }
 
@@ -177,16 +194,9 @@ func Measure(table *hpu.CostTable) (cycles []float64, err error) {
 	return MeasureLoops(table, Loops(), Near)
 }
 
-// MeasureLoops is Measure for some of Loops and More.
+// MeasureLoops is Measure for some of Loops, More and Vectors.
 func MeasureLoops(table *hpu.CostTable, loops []Loop, place Place) (cycles []float64, err error) {
-	spec := &hpu.Spec{
-		Cores: 1, Contexts: 1, PacketBytes: 2 * rounds * 16, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
-		MaxMemoryBytes: 1 << 20, MaxCallDepth: 10, Costs: *table,
-	}
-	module, err := hpu.Load("kernels", kernels, spec)
-	if err != nil {
-		return nil, err
-	}
+	spec := specOf(table)
 	engine, err := hpu.NewEngine("wazero")
 	if err != nil {
 		return nil, err
@@ -196,20 +206,42 @@ func MeasureLoops(table *hpu.CostTable, loops []Loop, place Place) (cycles []flo
 			err = e
 		}
 	}()
-	image, err := engine.Compile(module, 0)
-	if err != nil {
-		return nil, err
-	}
+	images := map[bool]hpu.Image{}
 	for _, loop := range loops {
+		if images[loop.Vectors] == nil {
+			if images[loop.Vectors], err = compile(engine, loop.Vectors, spec); err != nil {
+				return nil, err
+			}
+		}
 		var took [2]int64
 		for i := range took {
-			if took[i], err = run(image, loop.Name, (i+1)*rounds, place); err != nil {
+			if took[i], err = run(images[loop.Vectors], loop.Name, (i+1)*rounds, place); err != nil {
 				return nil, err
 			}
 		}
 		cycles = append(cycles, float64(took[1]-took[0])/rounds)
 	}
 	return cycles, nil
+}
+
+// specOf is a device with one core, and memory for the rounds of any loop.
+func specOf(table *hpu.CostTable) *hpu.Spec {
+	return &hpu.Spec{
+		Cores: 1, Contexts: 1, PacketBytes: 2 * rounds * 16, StackBytes: 4096, MaxCodeBytes: 1 << 16, MaxFunctions: 100,
+		MaxMemoryBytes: 1 << 20, MaxHPUMemoryBytes: 1 << 20, MaxCallDepth: 10, Costs: *table,
+	}
+}
+
+func compile(engine hpu.Engine, withVectors bool, spec *hpu.Spec) (hpu.Image, error) {
+	name, binary := "kernels", kernels
+	if withVectors {
+		name, binary = "vectors", vectors
+	}
+	module, err := hpu.Load(name, binary, spec)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Compile(module, 2*rounds*16)
 }
 
 // run returns the cycles of a call of a loop with n rounds.
@@ -238,7 +270,8 @@ func run(image hpu.Image, name string, n int, place Place) (int64, error) {
 		c.Begins(f, hpu.Scratchpads{}, false)
 	}
 	const budget = 1 << 40
-	c.Start(f, c.ArgsAddr(), 0, budget)
+	state, _ := program.HPUMemory()
+	c.Start(f, c.ArgsAddr(), state, budget)
 	if o := c.Outcome(); o.Err != nil {
 		return 0, o.Err
 	}
