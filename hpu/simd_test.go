@@ -234,15 +234,62 @@ func drawTree(rng *rand.Rand, all, floats []*vectorCase) vectorTree {
 	return t
 }
 
-// write appends the instructions for value i.
-func (t vectorTree) write(b []byte, i int) []byte {
+// write appends the instructions for value i, and detours that leave it as it is.
+func (t vectorTree) write(rng *rand.Rand, b []byte, i int) []byte {
 	if t[i].x == nil {
 		return append(appendOp(wasm.AppendIndexed(b, wasm.OpLocalGet, 0), 0xFD00), 0, byte(16*i))
 	}
-	for k := range t[i].x.operands() {
-		b = t.write(b, t[i].from[k])
+	plain := func() {
+		for k := range t[i].x.operands() {
+			b = t.write(rng, b, t[i].from[k])
+		}
+		b = append(appendOp(b, t[i].x.op), t[i].x.imm...)
 	}
-	return append(appendOp(b, t[i].x.op), t[i].x.imm...)
+	vector, yes := byte(wasm.V128), byte(rng.IntN(2))
+	switch rng.IntN(16) {
+	case 0:
+		b = append(b, byte(wasm.OpBlock), vector)
+		plain()
+		b = append(b, byte(wasm.OpI32Const), yes, byte(wasm.OpBrIf), 0, byte(wasm.OpEnd))
+	case 1:
+		b = append(b, byte(wasm.OpI32Const), yes, byte(wasm.OpIf), vector)
+		plain()
+		b = append(b, byte(wasm.OpElse))
+		plain()
+		b = append(b, byte(wasm.OpEnd))
+	case 2:
+		b = append(b, byte(wasm.OpLoop), vector)
+		plain()
+		b = append(b, byte(wasm.OpEnd))
+	case 3:
+		b = wasm.AppendV128(b, 1, 2)
+		plain()
+		b = append(b, byte(wasm.OpI32Const), 0, byte(wasm.OpSelect))
+	case 4:
+		plain()
+		b = wasm.AppendIndexed(wasm.AppendIndexed(b, wasm.OpLocalSet, 2), wasm.OpLocalGet, 2)
+	case 5:
+		plain()
+		b = append(b, byte(wasm.OpCall), 1)
+	case 6:
+		plain()
+		b = append(b, byte(wasm.OpI32Const), 0, byte(wasm.OpCallIndirect), 1, 0)
+	default:
+		plain()
+	}
+	return b
+}
+
+// module has a handler that stores the last value.
+func (t vectorTree) module(rng *rand.Rand) []byte {
+	b := t.write(rng, wasm.AppendIndexed([]byte{1, 1, byte(wasm.V128)}, wasm.OpLocalGet, 0), len(t)-1)
+	m := handlerModule()
+	m.bodies[0] = append(b, 0xFD, 0x0B, 0, resultAt, byte(wasm.OpI32Const), 0)
+	v := []wasm.ValueType{wasm.V128}
+	m.types = append(m.types, wasm.FuncType{Params: v, Results: v})
+	m.funcs, m.bodies = append(m.funcs, 1), append(m.bodies, []byte{0, byte(wasm.OpLocalGet), 0})
+	m.table, m.elements = []byte{1, 0x70, 0, 1}, []byte{1, 0, byte(wasm.OpI32Const), 0, byte(wasm.OpEnd), 1, 1}
+	return m.bytes()
 }
 
 // operands is how many vectors an instruction takes that takes nothing else.
@@ -291,8 +338,7 @@ func TestVectorsTogether(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 3))
 		for range 300 {
 			tree := drawTree(rng, all, floats)
-			body := append(tree.write(wasm.AppendIndexed(nil, wasm.OpLocalGet, 0), len(tree)-1), 0xFD, 0x0B, 0, resultAt, byte(wasm.OpI32Const), 0)
-			p := programOn(t, e, vectorModule(body), vectorSpec(), answering)
+			p := programOn(t, e, tree.module(rng), vectorSpec(), answering)
 			for range 20 {
 				operands := p.Present()[operandsAt : operandsAt+resultAt]
 				drawVector(rng, operands)

@@ -64,6 +64,8 @@ func TestNull(t *testing.T) {
 		"load":          {[]byte{0x20, 0, 0x28, 2, 0}, true},
 		"field":         {[]byte{0x20, 0, 0x28, 2, 60}, true},
 		"store":         {[]byte{0x20, 0, 0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x39, 3, 8, 0x20, 0}, true},
+		"vector":        {[]byte{0x20, 0, 0xFD, 0, 4, 16, 0xFD, 0x1B, 0}, true},
+		"lane":          {append(wasm.AppendV128([]byte{0x20, 0}, 1, 2), 0xFD, 0x5B, 0, 8, 1, 0x20, 0), true},
 		"copy to":       {[]byte{0x20, 0, 0x41, 0x80, 0x10, 0x41, 4, 0xFC, 10, 0, 0, 0x20, 0}, true},
 		"copy from":     {[]byte{0x41, 0x80, 0x10, 0x20, 0, 0x41, 4, 0xFC, 10, 0, 0, 0x20, 0}, true},
 		"fill":          {[]byte{0x20, 0, 0x41, 1, 0x41, 4, 0xFC, 11, 0, 0x20, 0}, true},
@@ -75,7 +77,7 @@ func TestNull(t *testing.T) {
 			onEngines(t, func(t *testing.T, e Engine) {
 				m := handlerModule(x.code...)
 				m.data = data
-				spec := testSpec()
+				spec := vectorSpec()
 				spec.Watch.Null = true
 				out := end(t, programOn(t, e, m.bytes(), spec, answering).Context(0), "h", 0, 0, 1e6)
 				if !x.null {
