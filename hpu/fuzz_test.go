@@ -2,6 +2,7 @@ package hpu
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,8 +21,12 @@ func FuzzLoad(f *testing.F) {
 			f.Add(b)
 		}
 	}
-	for _, x := range vectorCases {
-		f.Add(vectorModule(x.body()))
+	for chunk := range slices.Chunk(vectorCases, 20) {
+		var bodies [][]byte
+		for _, x := range chunk {
+			bodies = append(bodies, x.body())
+		}
+		f.Add(vectorModule(bodies...))
 	}
 	spec := vectorSpec()
 	spec.MaxCodeBytes, spec.MaxFunctions, spec.MaxMemoryBytes = 1<<13, 100, 1<<17
