@@ -41,9 +41,9 @@ const (
 	effortMemory = 256 << 20
 )
 
-// effortSpec has the limits of the built-in profiles.
+// effortSpec has the limits of the built-in profiles, and SIMD.
 func effortSpec() *Spec {
-	s := testSpec()
+	s := vectorSpec()
 	s.Cores, s.Contexts, s.PacketBytes, s.StackBytes, s.MaxCallDepth = 4, 2, 4096, 4096, 256
 	s.MaxCodeBytes, s.MaxFunctions, s.MaxMemoryBytes, s.MaxHPUMemoryBytes = 262_144, 4096, 1<<20, 16<<20
 	return s

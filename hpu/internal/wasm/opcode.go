@@ -85,6 +85,9 @@ const (
 	OpMemoryFill   Opcode = 0xFC0B
 	OpV128Const    Opcode = 0xFD0C
 	OpV128Bits     Opcode = 0xFD52 // bitselect
+	OpI8x16Popcnt  Opcode = 0xFD62
+	OpF32x4Min     Opcode = 0xFDE8 // max is the next
+	OpF64x2Min     Opcode = 0xFDF4 // max is the next
 	OpF32x4Eq      Opcode = 0xFD41
 	OpF64x2Eq      Opcode = 0xFD47
 )

@@ -3,7 +3,7 @@ package wasm
 import "fmt"
 
 // shape counts what makes a function slow to compile.
-type shape struct{ blocks, exits, loops, variables, accesses int64 }
+type shape struct{ blocks, exits, loops, variables, accesses, sequences int64 }
 
 // bounds are for the sums over the functions of a module, besides those of a
 // device for bytes and functions. They do not depend on the engine: each step
@@ -22,6 +22,7 @@ var bounds = [...]struct {
 	{"pairs of blocks in a function", func(s shape) int64 { return s.blocks * s.blocks }, 125_000_000},
 	{"variables, in each block of their function", func(s shape) int64 { return s.blocks * s.variables }, 2_500_000},
 	{"accesses to memory, for each block of their function", func(s shape) int64 { return s.blocks * s.accesses }, 10_000_000},
+	{"minima, maxima and bit counts of vectors", func(s shape) int64 { return s.sequences }, 40_000},
 	{"variables, in each block and loop of their function", func(s shape) int64 { return s.blocks * s.loops * s.variables }, 400_000_000},
 }
 
@@ -89,8 +90,23 @@ func (m *Module) shape(i int) shape {
 		if in.Info.Accesses() {
 			s.accesses++
 		}
+		if isSequence(in.Op) {
+			s.sequences++
+		}
 	}
 	return s
+}
+
+// isSequence reports whether an instruction, of two bytes, is a sequence of
+// machine instructions that takes a compiler kilobytes: a minimum or maximum of
+// vectors of floats, whose NaNs no machine has as WebAssembly does, or a count of
+// bits.
+func isSequence(op Opcode) bool {
+	switch op {
+	case OpI8x16Popcnt, OpF32x4Min, OpF32x4Min + 1, OpF64x2Min, OpF64x2Min + 1:
+		return true
+	}
+	return false
 }
 
 // blocksOf is about how many basic blocks a compiler makes of an instruction,
