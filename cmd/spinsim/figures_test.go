@@ -95,6 +95,17 @@ func TestDocumentsSayWhatCommandsPrint(t *testing.T) {
 	says("docs/networks.md", "takes %.2f times as long, with `--set os.interrupt_core=3` %.2f times.", faulted(""), faulted(" --set os.interrupt_core=3"))
 }
 
+// What vectors gain is as the command in the sentence prints.
+func TestDocumentSaysWhatVectorsGain(t *testing.T) {
+	t.Chdir(filepath.Join("..", "..")) // where the files that commands name are
+	text, err := os.ReadFile("docs/handlers.md")
+	require.NoError(t, err)
+	command := "compare pspin-loops --profile docs/profiles/spin-int-simd.yaml --loop floats,lanes"
+	cycles := column(t, "cycles", command)
+	require.Contains(t, strings.Join(strings.Fields(string(text)), " "),
+		fmt.Sprintf("`spinsim %s` adds four floats in %.0f cycles, with vectors in %.0f.", command, cycles[0], cycles[1]))
+}
+
 // The table of calibrated and predicted numbers has the figures that commands
 // print.
 func TestDocumentSaysWhatIsCalibrated(t *testing.T) {
