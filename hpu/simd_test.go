@@ -350,3 +350,39 @@ func TestVectorsTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestNaNsBetweenNumbersAndLanes makes NaNs that are canonical where they go from
+// a number to a lane and back: of infinity less infinity, which gives another
+// NaN on most machines.
+func TestNaNsBetweenNumbersAndLanes(t *testing.T) {
+	infinity := func(b []byte, double bool) []byte { // less itself
+		for range 2 {
+			if double {
+				b = le.AppendUint64(append(b, byte(wasm.OpF64Const)), 0x7FF<<52)
+			} else {
+				b = le.AppendUint32(append(b, byte(wasm.OpF32Const)), 0xFF<<23)
+			}
+		}
+		return append(b, byte(map[bool]wasm.Opcode{false: wasm.OpF32Sub, true: wasm.OpF64Sub}[double]))
+	}
+	lanes := func(op wasm.Opcode) []byte { // vectors of infinities, less each other
+		b := wasm.AppendV128(wasm.AppendV128(nil, 0x7F8000007F800000, 0x7FF<<52), 0x7F8000007F800000, 0x7FF<<52)
+		return wasm.AppendVector(b, op)
+	}
+	for name, x := range map[string]struct {
+		code []byte
+		want int32
+	}{
+		"f32 in all lanes": {append(wasm.AppendVector(wasm.AppendVector(infinity(nil, false), 0xFD13), 0xFD1B), 3), canonicalNaN32},
+		"f64 in all lanes": {append(wasm.AppendVector(wasm.AppendVector(infinity(nil, true), 0xFD14), 0xFD1B), 1), canonicalNaN64 >> 32},
+		"f32 in a lane":    {append(append(wasm.AppendVector(infinity(wasm.AppendV128(nil, 0, 0), false), 0xFD20), 2, 0xFD, 0x1B), 2), canonicalNaN32},
+		// with i32.reinterpret_f32
+		"a lane of f32":      {append(append(lanes(0xFDE5), 0xFD, 0x1F, 1), 0xBC), canonicalNaN32},
+		"half a lane of f64": {append(lanes(0xFDF1), 0xFD, 0x1B, 3), canonicalNaN64 >> 32},
+	} {
+		onEngines(t, func(t *testing.T, e Engine) {
+			p := programOn(t, e, handlerModule(x.code...).bytes(), vectorSpec(), answering)
+			require.Equal(t, Code(x.want), end(t, p.Context(0), "h", 0, 0, 1e6).Code, name)
+		})
+	}
+}
