@@ -96,7 +96,7 @@ func vector[W way](s *reduction.State, p *spin.Payload) spin.Code {
 	mine := lock(l)
 	if mine && i == l.Next {
 		code := w.absorb(s, l, &b, p.Base)
-		return max(code, drain[W](s, l))
+		return min(code, drain[W](s, l)) // Fail is below Success
 	}
 	spin.FAdd(&s.Counts.Early, 1)
 	k := kept(s, l, i)
@@ -138,10 +138,10 @@ func drain[W way](s *reduction.State, l *reduction.Slot) (code spin.Code) {
 	for {
 		for l.Next < s.Children && take(l, l.Next) {
 			k := kept(s, l, l.Next)
-			code = max(code, w.absorb(s, l, k, spin.After(k)))
+			code = min(code, w.absorb(s, l, k, spin.After(k)))
 		}
 		if l.Next == s.Children {
-			code = max(code, w.finish(s, l))
+			code = min(code, w.finish(s, l))
 		}
 		next := l.Next
 		spin.Apply32(spin.Swap32, &l.Busy, 0)

@@ -40,8 +40,8 @@ func (b *bench) vector(place, run, index uint32, value uint64) {
 	b.signed(place, run, index, value, allreduce.Sum)
 }
 
-func (b *bench) signed(place, run, index uint32, value uint64, op uint16) {
-	spintest.Deliver(b.d, b.h, b.s, spintest.Message{
+func (b *bench) signed(place, run, index uint32, value uint64, op uint16) spintest.Outcome {
+	return spintest.Deliver(b.d, b.h, b.s, spintest.Message{
 		Data:      binary.LittleEndian.AppendUint64(nil, value),
 		MatchBits: reduction.KindVector | uint64(place)<<reduction.PlaceShift | uint64(index)<<reduction.IndexShift,
 		HdrData:   uint64(run) | uint64(reduction.Sign(16, op, allreduce.Int64))<<32,
@@ -91,6 +91,18 @@ func TestInner(t *testing.T) {
 	require.Len(t, b.d.Puts(), 4)
 	require.EqualValues(t, 5000, b.value(3))
 	require.EqualValues(t, 1, b.s.Counts.Results)
+}
+
+// A sum that the device refuses is an error of the handler, also behind vectors
+// that were combined without one.
+func TestRefusedSum(t *testing.T) {
+	for _, root := range []uint32{0, 1} {
+		b := newBench(t, root)
+		b.vector(0, 0, 0, 1)
+		b.vector(1, 0, 0, 1)
+		b.d.Fail("put_from_device", spin.Denied, 1)
+		require.True(t, b.signed(2, 0, 0, 1, allreduce.Sum).Failed)
+	}
 }
 
 // Vectors that differ, or the news of them, go to all neighbours once.
