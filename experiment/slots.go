@@ -14,11 +14,10 @@ import (
 // slotsOf lists the slots of the experiment: those of all values of texts and
 // flags, with the first value of the other axes.
 func slotsOf(e *Experiment) []*handlers.Slot {
-	s, err := New(e)
-	if err != nil || e.Slots == nil {
+	if e.Slots == nil || e.Check() != nil {
 		return nil
 	}
-	values := slices.Clone(s.grid.values)
+	values := make([][]any, len(e.Axes))
 	for i := range values {
 		a := &e.Axes[i]
 		all := a.Of
@@ -26,10 +25,13 @@ func slotsOf(e *Experiment) []*handlers.Slot {
 			all = []string{"false", "true"}
 		}
 		if all == nil {
-			values[i] = values[i][:1]
+			first, err := a.initial()
+			if err != nil {
+				return nil // not reached: Check parses it, too
+			}
+			values[i] = first[:1]
 			continue
 		}
-		values[i] = nil
 		for _, text := range all {
 			if v, err := a.parse(text); err == nil {
 				values[i] = append(values[i], v)

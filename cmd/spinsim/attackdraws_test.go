@@ -54,7 +54,7 @@ func (d *attempt) spoiledFile() {
 
 // withLimits adds limits to a command that has them.
 func withLimits(args []string) []string {
-	found, _, err := rootCommand().Find(args)
+	found, _, err := rootCommand(args...).Find(args)
 	if err != nil {
 		return args
 	}

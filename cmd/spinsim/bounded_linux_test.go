@@ -45,7 +45,7 @@ func TestEveryCommandIsBounded(t *testing.T) {
 	writeInputs(t, dir)
 	var lines [][]string
 	has := func(line []string, flag string) bool {
-		c, _, err := rootCommand().Find(line)
+		c, _, err := rootCommand(line...).Find(line)
 		return err == nil && c.Flags().Lookup(flag) != nil
 	}
 	for path, args := range whole() {

@@ -120,7 +120,7 @@ func TestFilesOfCutRuns(t *testing.T) {
 // cut cuts a run off in several ways.
 func (r *cutRun) cut(t *testing.T, path string) {
 	args := append(strings.Fields(path), r.args...)
-	c, _, err := rootCommand().Find(args)
+	c, _, err := rootCommand(args...).Find(args)
 	require.NoError(t, err)
 	files := map[string]string{} // names by flags as errors have them
 	for _, f := range outputsOf(c) {

@@ -151,6 +151,7 @@ func TestWhatRowsSet(t *testing.T) {
 			add(v.Path)
 		}
 	}
+	root := rootCommand()
 	for _, p := range ledger.Publications() {
 		for _, r := range p.Rows {
 			if r.Class != ledger.Sets {
@@ -160,7 +161,7 @@ func TestWhatRowsSet(t *testing.T) {
 				names, _, _ = strings.Cut(names, ":")
 				for _, name := range strings.Fields(strings.ReplaceAll(names, " and ", " ")) {
 					_, err := experiment.Find(name)
-					c, _, _ := rootCommand().Find([]string{name})
+					c, _, _ := root.Find([]string{name})
 					require.True(t, err == nil || c.Name() == name, "%s gives conditions of %s: no experiment, and no command", r.ID, name)
 				}
 				continue

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/spinsim/spinsim/internal/cli"
 	"github.com/spinsim/spinsim/profile"
 )
 
@@ -76,6 +77,17 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// completing returns a command whose flags have their completion. To make all
+// commands takes long, so it is asked for many flags.
+func completing(t *testing.T, words []string) *cobra.Command {
+	root := rootCommand()
+	line := slices.Concat([]string{"__completeNoDesc"}, words, []string{""})
+	require.Zero(t, cli.Execute(root, line, &bytes.Buffer{}, &bytes.Buffer{}), "%q", line)
+	c, _, err := root.Find(words)
+	require.NoError(t, err)
+	return c
+}
+
 // Every command accepts the values that completion suggests for its flags.
 func TestSuggestionsAreTaken(t *testing.T) {
 	dir := t.TempDir()
@@ -92,18 +104,27 @@ func TestSuggestionsAreTaken(t *testing.T) {
 			return // no other error could end the command before it runs
 		}
 		words := strings.Fields(c.CommandPath())[1:]
+		var asked *cobra.Command
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Name == "set" || f.Name == "param" || fileEndings[f.Name] || f.Value.Type() == "bool" || kit[f.Name] && ofKit(c, f) {
 				return
 			}
 			kit[f.Name] = kit[f.Name] || ofKit(c, f)
-			values := suggested(t, append(words[:len(words):len(words)], "--"+f.Name+"=")...)
+			if asked == nil {
+				asked = completing(t, words)
+			}
+			complete, ok := asked.GetFlagCompletionFunc(f.Name)
+			if !ok {
+				return // the shell completes names of files
+			}
+			values, _ := complete(asked, nil, "")
 			of := f.Name + strings.Join(values, " ")
 			if seen[of] {
 				return
 			}
 			seen[of] = true
 			for _, value := range values {
+				value, _, _ = strings.Cut(value, "\t") // an explanation follows
 				var out, errs bytes.Buffer
 				all := slices.Concat(words, without(f.Name, whole()[c.CommandPath()]), []string{"--until=never", "--" + f.Name + "=" + value})
 				require.Equal(t, exitInput, run(all, &out, &errs), "%q", all)
