@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -159,6 +160,16 @@ func Facts(path string) (all Used, known bool) {
 	return all, known
 }
 
+// factsOfAll has the facts of Fields, found once: a search asks for them at
+// each of its points.
+var factsOfAll = sync.OnceValue(func() map[string]Used {
+	all := make(map[string]Used)
+	for _, field := range Fields() {
+		all[field] = factsOf(field)
+	}
+	return all
+})
+
 func factsOf(field string) (facts Used) {
 	longest := -1
 	for i := range behind {
@@ -215,7 +226,7 @@ func set(path, value string) (all Used, known bool) {
 func (p *Profile) Counting(had Used) []byte {
 	var text bytes.Buffer
 	for _, field := range Fields() {
-		if !factsOf(field).Meets(had) {
+		if !factsOfAll()[field].Meets(had) {
 			continue
 		}
 		v := reflect.ValueOf(p).Elem()

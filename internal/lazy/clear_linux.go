@@ -45,6 +45,9 @@ var prepared atomic.Int64
 // the process has a limit of memory.
 func Prepare(n int) {
 	before := prepared.Load()
+	if n < small || int64(n) <= before {
+		return // Available reads files, for longer than a small run takes
+	}
 	n = int(min(int64(n), memory.Available()/2))
 	if n < small || int64(n) <= before || !prepared.CompareAndSwap(before, int64(n)) || len(memory.Bounds()) > 0 {
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/runtime"
@@ -52,7 +53,10 @@ var engineModules = []struct{ name, module string }{
 // ReadBuild returns the build information that the Go tool wrote into the
 // program. In a git checkout, go build and go install record the commit, unless
 // -buildvcs=false is set. go run does not.
-func ReadBuild() Build {
+func ReadBuild() Build { return readBuild() }
+
+// readBuild parses some hundred lines, and each sweep has them in its record.
+var readBuild = sync.OnceValue(func() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
@@ -64,7 +68,7 @@ func ReadBuild() Build {
 		}
 	}
 	return b
-}
+})
 
 func buildOf(info *debug.BuildInfo) Build {
 	version := versionOf(info, module)
