@@ -195,7 +195,7 @@ func TestRatesAreMaxMinFair(t *testing.T) {
 	for i := range *campaignRuns / 15 {
 		i += *campaignFrom
 		p, list := drawRated(t, rand.New(rand.NewPCG(*campaignSeed, uint64(i))))
-		got, net := ratesOf(t, p, ratedNodes, list, 1500*sim.Microsecond, 2000*sim.Microsecond)
+		got, net := ratesOf(t, p, ratedNodes, list, 500*sim.Microsecond, sim.Millisecond)
 		want := maxMin(net, p, list)
 		for k := range list {
 			require.InEpsilon(t, want[k], got[k], 0.01, "network %d: flow %v of %v: %+v", i, list[k], list, p.Fabric)

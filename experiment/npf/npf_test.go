@@ -124,7 +124,7 @@ func TestColdRingPauses(t *testing.T) {
 // for steady printed three to eight times the throughput.
 func TestColdRingWithLosses(t *testing.T) {
 	run := func(until sim.Time, steady bool) *cacheResult {
-		d, err := profile.Load("eth-npf", "host.message=100us", "fabric.faults.loss=0.003")
+		d, err := profile.Load("eth-npf", "host.message=300us", "fabric.faults.loss=0.006")
 		require.NoError(t, err)
 		p, err := coldRing.At(d, experiment.Values{"mode": npfPinned})
 		require.NoError(t, err)
