@@ -21,7 +21,7 @@ prints their output; here they are beside the published numbers. Consecutive ran
 bcast on boards of ExaNeSt has TR-488's model beside it: the sum over the steps of a binomial tree. A step takes as long as a message one way within an MPSoC, between two
 MPSoCs of a QFDB, or between neighbouring QFDBs. These times are measured while only one side sends.`,
 	Source:   "TR-488",
-	Smoke:    []experiment.Values{{"benchmark": "allreduce", "ranks": 7, "size": 5000}},
+	Smoke:    []experiment.Values{{"benchmark": "allreduce", "ranks": 7, "size": 5000, "iterations": 10}},
 	Profiles: []string{"exanest"},
 	Axes: []experiment.Axis{
 		{Name: "ranks", Kind: report.Count, Least: "2", Most: experiment.MaxRanks, Default: "4,16,64,128,512", Help: "ranks of the world"},

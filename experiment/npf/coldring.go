@@ -43,7 +43,7 @@ throughput at a time covers the window before it.
 A run is simulated until all connections that have not given up are answered, and six slices of 5 ms have equal numbers of operations, to within 3%, and no frame whose memory is absent. From then on the throughput is assumed constant (column
 simulated). If the network loses frames (fabric.faults), the run is simulated until the mean of eight stretches of four time-outs each has a standard error of 10%: minutes. While the throughput is steady and some connections wait for their time-outs, the load pauses until the next of these is answered, and its throughput continues to count (column paused).`,
 	Source:   npfSource + " §5, figure 4(a)",
-	Smoke:    []experiment.Values{{"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second}},
+	Smoke:    []experiment.Values{{"mode": npfBackup, "connections": 2, "ring": 8, "at": sim.Second, "window": sim.Second, "horizon": sim.Second}},
 	Profiles: []string{"eth-npf"},
 	Axes: slices.Concat([]experiment.Axis{
 		{Name: "mode", Kind: report.Text, Of: npfModes(), Help: "treatment of frames with absent memory; the command's help describes each"},
