@@ -65,6 +65,13 @@ type Tap struct {
 	observer Observer
 	next     sim.Tracer
 	tracks   []tapped
+	known    map[trackKey]sim.TrackID // there may be one for each of thousands of cores
+}
+
+type trackKey struct {
+	group string
+	id    int
+	name  string
 }
 
 type tapped struct {
@@ -74,22 +81,24 @@ type tapped struct {
 
 // NewTap returns a tracer that passes everything to an observer, and then to
 // the next tracer, if there is one.
-func NewTap(o Observer, next sim.Tracer) *Tap { return &Tap{observer: o, next: next} }
+func NewTap(o Observer, next sim.Tracer) *Tap {
+	return &Tap{observer: o, next: next, known: map[trackKey]sim.TrackID{}}
+}
 
 // Track implements sim.Tracer.
 func (p *Tap) Track(group string, id int, name string) sim.TrackID {
-	for i := range p.tracks {
-		if t := &p.tracks[i]; t.Group == group && t.ID == id && t.Name == name {
-			return sim.TrackID(i)
-		}
+	key := trackKey{group, id, name}
+	if i, ok := p.known[key]; ok {
+		return i
 	}
 	t := tapped{Track: Track{Group: group, ID: id, Name: name}}
 	if p.next != nil {
 		t.id = p.next.Track(group, id, name)
 	}
 	t.Kind = p.observer.Track(&t.Track)
+	p.known[key] = sim.TrackID(len(p.tracks))
 	p.tracks = append(p.tracks, t)
-	return sim.TrackID(len(p.tracks) - 1)
+	return p.known[key]
 }
 
 // Span implements sim.Tracer.
