@@ -60,7 +60,7 @@ func build(t *testing.T) (folder string) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(ownModule(t, repository)), 0o600))
-	c := exec.Command("go", "build", "-mod=mod", "-o", "bin/", "./...")
+	c := exec.Command("go", "build", "-mod=mod", "-ldflags=-s -w", "-o", "bin/", "./...")
 	c.Dir = folder
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
