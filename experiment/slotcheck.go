@@ -16,8 +16,10 @@ func slotsAt(e *Experiment, values [][]any) (list []*handlers.Slot) {
 	if e.Slots == nil {
 		return nil
 	}
+	p := &Point{experiment: e} // of all: there may be thousands
 	_ = combinations(values, func(one []any) error {
-		for _, slot := range e.Slots(&Point{experiment: e, values: one}) {
+		p.values = one
+		for _, slot := range e.Slots(p) {
 			if !slices.Contains(list, slot) {
 				list = append(list, slot)
 			}
