@@ -192,7 +192,7 @@ const ratedNodes = 16
 // On random networks every flow comes to the rate that progressive filling gives
 // it, within 1%.
 func TestRatesAreMaxMinFair(t *testing.T) {
-	for i := range *campaignRuns / 15 {
+	for i := range *campaignRuns / 30 {
 		i += *campaignFrom
 		p, list := drawRated(t, rand.New(rand.NewPCG(*campaignSeed, uint64(i))))
 		got, net := ratesOf(t, p, ratedNodes, list, 500*sim.Microsecond, sim.Millisecond)
