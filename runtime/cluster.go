@@ -192,7 +192,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	lazy.Prepare(nodes * nodePrepared)
 	c := &Cluster{
 		profile: cfg.Profile, engine: eng, fabric: fab,
-		nodes: make([]Node, nodes), hosts: cfg.Nodes, domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, tell: cfg.Used, slots: cfg.Slots, log: cfg.Log, watch: cfg.Watch,
+		nodes: make([]Node, nodes), hosts: cfg.Nodes, domains: make([]domain, eng.Domains()), pages: cfg.Pages, explain: cfg.Explain, links: cfg.Links, slots: cfg.Slots, log: cfg.Log, watch: cfg.Watch,
 	}
 	for i := range c.domains {
 		d := &c.domains[i]
@@ -211,6 +211,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 		fab.Watch(func(p fabric.Packet, from, to sim.Time) { c.nodes[p.Src].nic.Sent(&p, from, to) })
 	}
 	eng.Watch(c)
+	c.tell = cfg.Used // a cluster that is half built has used nothing
 	return c, nil
 }
 

@@ -316,7 +316,8 @@ func TestStopBuilding(t *testing.T) {
 	prof, err := profile.Load("spin-int")
 	require.NoError(t, err)
 	enough, asked := errors.New("enough"), 0
-	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 100_000, Stop: func() error {
+	told := func(profile.Used) { t.Error("nothing was used") }
+	c, err := runtime.NewCluster(runtime.Config{Profile: prof, Nodes: 100_000, Used: told, Stop: func() error {
 		if asked++; asked == 3 {
 			return enough
 		}
