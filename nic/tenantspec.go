@@ -82,7 +82,7 @@ func (t Tenants) Validate(h *HPUSpec, n *Spec) error {
 	for _, name := range t.Names() {
 		o := t[name]
 		if other, taken := of[o.UID]; taken {
-			wrong.Add(name+".uid", fmt.Errorf("%d, as tenant %s", o.UID, other))
+			wrong.Add(name+".uid", fmt.Errorf("%d, which tenant %s has: expected another", o.UID, other))
 		}
 		of[o.UID] = name
 		fields.Between(&wrong, name+".weight", o.Weight, 1, maxWeight)
