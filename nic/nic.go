@@ -217,6 +217,9 @@ func (n *NIC) Stats() Stats {
 		HandlerCalls: n.schedule.calls, HandlerCycles: n.schedule.cycles, HandlerTime: n.schedule.inside, FirstHandler: n.schedule.firstEnd, LastHandler: n.schedule.lastEnd,
 		LostActions: n.act.lost, MissedExpiries: n.act.timers.missed, FlowControl: n.schedule.triggered,
 	}
+	if t := n.schedule.tenants; t != nil && t.module != nil {
+		s.HandlerCalls, s.HandlerCycles = s.HandlerCalls+t.module.calls, s.HandlerCycles+t.module.cycles
+	}
 	if n.reliable != nil {
 		s.Retransmitted, s.Duplicates = n.reliable.again, n.reliable.twice
 		if l := n.reliable.laws; l != nil {

@@ -16,9 +16,10 @@ type tenants struct {
 	of      map[uint32]uint16
 	waiting int // handlers of all
 	pick    func(t *tenants) int
-	limit   bool     // WLBVT
-	turn    int      // of RoundRobin: who was last
-	now     sim.Time // WFQ: virtual time at which the last handler began
+	limit   bool           // WLBVT
+	module  *arbiterModule // in place of the arbiter; nil: none
+	turn    int            // of RoundRobin: who was last
+	now     sim.Time       // WFQ: virtual time at which the last handler began
 }
 
 // tenant is the books of one.
@@ -208,11 +209,15 @@ func (t *tenants) least(key func(o *tenant) float64) int {
 // mean is the processors that a tenant has had on average while it wanted some,
 // divided by its weight.
 func (t *tenants) mean(o *tenant) float64 {
-	wanted := o.wanted
-	if o.since >= 0 {
-		wanted += t.env.now() - o.since
+	return float64(o.Time) / float64(max(t.wantedBy(o), 1)) / float64(o.Weight)
+}
+
+// wantedBy is for how long a tenant has wanted processors.
+func (t *tenants) wantedBy(o *tenant) sim.Time {
+	if o.since < 0 {
+		return o.wanted
 	}
-	return float64(o.Time) / float64(max(wanted, 1)) / float64(o.Weight)
+	return o.wanted + t.env.now() - o.since
 }
 
 // may reports whether a tenant has a handler that waits and may begin.
@@ -224,13 +229,18 @@ func (t *tenants) may(i int) bool {
 // part is a tenant's part of the processors among those that want some. Handlers
 // that wait for something count, though others could have their processor.
 func (t *tenants) part(o *tenant) int {
-	all := 0
+	all := t.weights()
+	return (t.env.hpu.Cores*o.Weight + all - 1) / all
+}
+
+// weights adds up the weights of the tenants that want processors.
+func (t *tenants) weights() (all int) {
 	for i := range t.list {
 		if t.list[i].since >= 0 {
 			all += t.list[i].Weight
 		}
 	}
-	return (t.env.hpu.Cores*o.Weight + all - 1) / all
+	return all
 }
 
 // oldest is when the message of the handler began that waits longest.

@@ -126,6 +126,7 @@ type Cluster struct {
 	tell    func(s used.Set)
 	slots   map[string]Module
 	laws    [2]hpu.Func // modules of the transport: a rate law, a path choice
+	arbiter hpu.Func    // module that arbitrates between tenants; invalid: none
 	log     func(rank int, at sim.Time, program, line string)
 	watch   func(s *nic.HandlerStep)
 }
@@ -267,6 +268,9 @@ func (c *Cluster) build(cfg *Config) error {
 			LawModule: n.lawModule,
 			Log:       cfg.Log, Watch: cfg.Watch, InjectDMA: cfg.InjectDMA,
 		})
+		if c.arbiter.Valid() {
+			n.nic.Arbitrate(func() (*nic.LawModule, error) { return n.pipeline(c.arbiter, nic.ArbiterMemory) })
+		}
 		n.nic.Connect(c.fabric.Attach(i, n.id))
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 const (
 	SlotLaw = "transport.law" // in place of transport.law
 	SlotWay = "transport.way" // in place of transport.way
+	// SlotArbiter is in place of hpu.arbiter.
+	SlotArbiter = "tenants.arbiter"
 )
 
 // loadLaws loads the modules of the transport's slots.
@@ -44,6 +46,27 @@ func (c *Cluster) loadLaws() error {
 		}
 		c.laws[i] = law
 	}
+	return c.loadArbiter()
+}
+
+// loadArbiter loads the module of the tenants' slot.
+func (c *Cluster) loadArbiter() error {
+	m, err := c.LoadSlot(SlotArbiter, "")
+	if m == nil || err != nil {
+		return err
+	}
+	key, err := m.Export(laws.ExportKey)
+	switch a := c.profile.HPU.Arbiter; {
+	case err != nil:
+	case a == "" || a == nic.FIFO:
+		err = fmt.Errorf("hpu.arbiter is not set, or %s: the module takes the place of one that looks at tenants", nic.FIFO)
+	case key.MaySuspend():
+		err = fmt.Errorf("%s may wait, and an arbiter does not", laws.ExportKey)
+	}
+	if err != nil {
+		return fmt.Errorf("module %s in slot %s: %w", m.Name(), SlotArbiter, err)
+	}
+	c.arbiter = key
 	return nil
 }
 
@@ -57,7 +80,12 @@ func (n *Node) lawModule(way bool) (*nic.LawModule, error) {
 	if !law.Valid() {
 		return nil, nil //nolint:nilnil // the law of package laws runs
 	}
-	code, err := n.compile(law.Module(), nic.LawMemory)
+	return n.pipeline(law, nic.LawMemory)
+}
+
+// pipeline makes a module that runs beside the HPUs.
+func (n *Node) pipeline(f hpu.Func, memory int) (*nic.LawModule, error) {
+	code, err := n.compile(f.Module(), memory)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +93,7 @@ func (n *Node) lawModule(way bool) (*nic.LawModule, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &nic.LawModule{Program: program, Law: law}, nil
+	return &nic.LawModule{Program: program, Law: f}, nil
 }
 
 // pipeline is the device of a transport's modules: they have no memory but their

@@ -64,7 +64,7 @@ func documentedRecords(t *testing.T) map[string]record {
 		}
 		records[m[1]] = r
 	}
-	require.Len(t, records, 5)
+	require.Len(t, records, 6)
 	return records
 }
 
@@ -79,6 +79,7 @@ func TestRecordsMatchDocument(t *testing.T) {
 		"Completion": reflect.TypeFor[spin.Completion](),
 		"Operation":  reflect.TypeFor[spin.Op](),
 		"Flow":       reflect.TypeFor[spin.Flow](),
+		"Tenant":     reflect.TypeFor[spin.Tenant](),
 	}
 	for name, want := range documentedRecords(t) {
 		got := record{size: int(types[name].Size())}
@@ -98,7 +99,7 @@ func TestRecordsMatchDocument(t *testing.T) {
 func TestHeaderRecordsMatchDocument(t *testing.T) {
 	types := map[string]string{
 		"Header": "ptl_header_t", "Payload": "ptl_payload_t", "Completion": "ptl_completion_t", "Operation": "ptl_op_t",
-		"Flow": "ptl_flow_t",
+		"Flow": "ptl_flow_t", "Tenant": "ptl_tenant_t",
 	}
 	text := string(spin.CHeader)
 	for name, want := range documentedRecords(t) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/report"
@@ -33,7 +34,9 @@ two. With a limit the aggressor has at most half of the processors, also while t
 	},
 	Points: canSuffer,
 	Run:    runAggressor,
-	Slots:  experiment.Always(work.TargetSlot),
+	Slots: func(p *experiment.Point) []*handlers.Slot {
+		return append([]*handlers.Slot{work.TargetSlot}, arbiters(p)...)
+	},
 	Memory: func(p *experiment.Point) int64 { return p.Footprint(3) },
 	Columns: []report.Column{
 		{Name: "median", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "time of half of the victim's packets, at most"},
@@ -70,7 +73,7 @@ func runAggressor(ctx context.Context, p *experiment.Point) (experiment.Values, 
 		return &owner{tenant: nic.Tenant{Weight: 1, Handlers: limit}, rounds: p.Int("rounds"), most: 1, every: p.Time("pause"), packets: p.Int("packets")}
 	}
 	alone := &shared{Point: p, arbiter: nic.WFQ, owners: []*owner{victim(half)}, own: -1, leader: true}
-	if _, err := alone.run(ctx); err != nil {
+	if err := alone.run(ctx); err != nil {
 		return nil, err
 	}
 	other := &owner{tenant: nic.Tenant{Weight: 1}, rounds: p.Int("rounds") * p.Int("spread"), most: underWay(p, 2)}
@@ -78,7 +81,7 @@ func runAggressor(ctx context.Context, p *experiment.Point) (experiment.Values, 
 		other.tenant.Handlers = half
 	}
 	beside := &shared{Point: p, arbiter: p.Text("arbiter"), owners: []*owner{victim(0), other}, own: 1, leader: true}
-	if _, err := beside.run(ctx); err != nil {
+	if err := beside.run(ctx); err != nil {
 		return nil, err
 	}
 	took, before, counts := beside.owners[0].took, alone.owners[0].took, beside.counts[0]

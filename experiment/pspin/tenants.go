@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/work"
+	"github.com/spinsim/spinsim/laws"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
@@ -37,6 +38,7 @@ each divided by its weight, is 1 if all have what they should, and 1/n if one of
 	},
 	Points: canShare,
 	Run:    runTenants,
+	Slots:  arbiters,
 	Memory: func(p *experiment.Point) int64 { return p.Footprint(p.Int("tenants") + 1) },
 	Columns: []report.Column{
 		{Name: "jain", Kind: report.Number, Help: "Jain's index of the tenants' parts by weight: 1 is fair"},
@@ -67,6 +69,20 @@ each divided by its weight, is 1 if all have what they should, and 1/n if one of
 
 const aside = "A handler ends before another takes its processor. With other arbiters than fifo, clusters take no handler in advance (hpu.cluster_tasks 0)."
 
+// arbiterSlot is the arbiter. Without a module of the user's, package nic has it.
+var arbiterSlot = handlers.New("tenants", laws.WLBVTModule).Slot(handlers.Slot{
+	Name: "arbiter", Short: "an arbiter in place of hpu.arbiter", Handlers: []string{laws.ExportKey}, Free: true,
+	Expects: []string{"The module's function key gets the record Tenant and 64 words of state, for each tenant with a handler that waits when an HPU is idle, and sets Key: the least is next (docs/abi.md)."},
+})
+
+// arbiters is the slot of a point whose order looks at tenants.
+func arbiters(p *experiment.Point) []*handlers.Slot {
+	if p.Text("arbiter") == nic.FIFO {
+		return nil
+	}
+	return []*handlers.Slot{arbiterSlot}
+}
+
 // osmosis is Khalilov et al., OSMOSIS (USENIX ATC 2024, arXiv 2309.03628).
 const osmosis = "after OSMOSIS"
 
@@ -85,6 +101,8 @@ func arbiterAxis(list string) experiment.Axis {
 func canShare(p *experiment.Point) (bool, error) {
 	name := p.Profile.Origin.Name
 	switch {
+	case p.Text("arbiter") == nic.FIFO && p.Handlers[runtime.SlotArbiter] != nil:
+		return false, nil // a module is in place of an order that looks at tenants
 	case len(p.Profile.Tenants) > 0:
 		return false, fmt.Errorf("profile %s: tenants: given, but the experiment has its own", name)
 	case p.Profile.HPU.Charge == nic.ChargeNothing:
@@ -122,7 +140,7 @@ type shared struct {
 // tenantName is the name of an owner, in the order of their numbers.
 func tenantName(i int) string { return fmt.Sprintf("t%02d", i+1) }
 
-func (w *shared) run(ctx context.Context) (runtime.Stats, error) {
+func (w *shared) run(ctx context.Context) error {
 	device := *w.Profile
 	device.HPU.Arbiter, device.Tenants = w.arbiter, nic.Tenants{}
 	if w.arbiter != nic.FIFO {
@@ -134,7 +152,8 @@ func (w *shared) run(ctx context.Context) (runtime.Stats, error) {
 	}
 	cfg := w.Config(ctx, len(w.owners)+1)
 	cfg.Profile = &device
-	return experiment.Simulate(ctx, cfg, w.spawn, func() error { return nil })
+	_, err := experiment.Simulate(ctx, cfg, w.spawn, func() error { return nil })
+	return err
 }
 
 func (w *shared) spawn(c *runtime.Cluster) error {
@@ -238,11 +257,10 @@ func runTenants(ctx context.Context, p *experiment.Point) (experiment.Values, er
 		w.owners = append(w.owners, o)
 		rounds *= p.Int("spread")
 	}
-	stats, err := w.run(ctx)
-	if err != nil {
+	if err := w.run(ctx); err != nil {
 		return nil, err
 	}
-	return w.shares(&stats, w.at[1]-w.at[0])
+	return w.shares(w.at[1] - w.at[0])
 }
 
 // underWay is how many packets each tenant keeps under way: for each processor 32,
@@ -253,20 +271,21 @@ func underWay(p *experiment.Point, tenants int) int {
 }
 
 // shares makes the values of a point.
-func (w *shared) shares(stats *runtime.Stats, length sim.Time) (experiment.Values, error) {
+func (w *shared) shares(length sim.Time) (experiment.Values, error) {
 	var rows experiment.Rows
 	total, weights := sim.Time(0), 0
 	for i, o := range w.owners {
 		total += w.counts[1][i].Time - w.counts[0][i].Time
 		weights += o.tenant.Weight
 	}
-	sum, squares, worst := 0.0, 0.0, 0.0
+	packets, sum, squares, worst := 0, 0.0, 0.0, 0.0
 	for i, o := range w.owners {
 		from, to := &w.counts[0][i], &w.counts[1][i]
 		calls := to.Calls - from.Calls
 		if calls == 0 {
 			return nil, fmt.Errorf("tenant %s handled no packet in %v: expected a longer --time, or fewer --rounds", to.Name, length)
 		}
+		packets += int(to.Calls)
 		had := to.Time - from.Time
 		share, fair := float64(had)/float64(total), float64(o.tenant.Weight)/float64(weights)
 		sum, squares, worst = sum+share/fair, squares+share/fair*share/fair, max(worst, math.Abs(share/fair-1))
@@ -274,7 +293,7 @@ func (w *shared) shares(stats *runtime.Stats, length sim.Time) (experiment.Value
 	}
 	n := float64(len(w.owners))
 	return experiment.Values{
-		"jain": sum * sum / (n * squares), "worst": worst, "packets": int(stats.HandlerCalls), "busy": float64(total) / float64(length) / float64(w.Profile.HPU.Cores), "parts": rows,
+		"jain": sum * sum / (n * squares), "worst": worst, "packets": packets, "busy": float64(total) / float64(length) / float64(w.Profile.HPU.Cores), "parts": rows,
 	}, nil
 }
 

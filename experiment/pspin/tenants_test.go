@@ -1,12 +1,15 @@
 package pspin
 
 import (
+	"bytes"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/spinsim/spinsim/experiment"
+	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/nic"
 )
 
@@ -47,6 +50,30 @@ func TestTenantsHaveTheirParts(t *testing.T) {
 			require.Empty(t, wantedLess(results))
 		}
 	}
+}
+
+// A module takes the place of the arbiter: the one of OSMOSIS' does what spinsim's
+// own does. It needs an order that looks at tenants, must not wait, and what it
+// does wrong is an error of the run.
+func TestModulesArbitrate(t *testing.T) {
+	run := func(args ...string) string {
+		var out, errs bytes.Buffer
+		experiment.RunMain([]*experiment.Experiment{tenants}, provenance.Build{}, append([]string{"--spread", "8", "--rounds", "40"}, args...), &out, &errs)
+		return out.String() + errs.String()
+	}
+	table := func(out string) string {
+		_, rows, found := strings.Cut(out, "tenant  weight")
+		require.True(t, found, out)
+		rows, _, _ = strings.Cut(rows, "Everywhere")
+		return rows
+	}
+	own, module := run("--arbiter", "wlbvt"), run("--arbiter", "wlbvt", "--handler", "../../laws/wlbvt.wasm")
+	require.Contains(t, module, "handler wlbvt.wasm")
+	require.Equal(t, table(own), table(module))
+	require.Equal(t, table(own), table(run("--arbiter", "wfq", "--handler", "../../laws/wlbvt.wasm")), "whatever it is in place of")
+	require.Contains(t, run("--handler", "../../laws/nscc.wasm"), "expected an export key")
+	require.NotContains(t, run("--handler", "../../laws/wlbvt.wasm"), "fifo ")
+	require.Contains(t, run("--arbiter", "wfq", "--handler", "../../laws/wlbvt.wasm", "--set", "hpu.max_cycles=5"), "key handler of wlbvt.wasm")
 }
 
 // Beside an aggressor that may have half of the processors, the victim's 99th

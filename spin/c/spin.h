@@ -229,6 +229,31 @@ _Static_assert(offsetof(ptl_flow_t, timer) == 104, "ptl_flow_t.timer");
 _Static_assert(offsetof(ptl_flow_t, path) == 112, "ptl_flow_t.path");
 _Static_assert(offsetof(ptl_flow_t, least_pause) == 120, "ptl_flow_t.least_pause");
 
+/* An owner of handlers, for an arbiter. */
+typedef struct {
+	uint32_t number;
+	uint32_t weight;
+	uint32_t waiting;
+	uint32_t handlers;
+	uint32_t others;
+	uint32_t hpus;
+	uint64_t now;
+	uint64_t had;
+	uint64_t wanted;
+	uint64_t key;
+} ptl_tenant_t;
+_Static_assert(sizeof(ptl_tenant_t) == 56, "ptl_tenant_t");
+_Static_assert(offsetof(ptl_tenant_t, number) == 0, "ptl_tenant_t.number");
+_Static_assert(offsetof(ptl_tenant_t, weight) == 4, "ptl_tenant_t.weight");
+_Static_assert(offsetof(ptl_tenant_t, waiting) == 8, "ptl_tenant_t.waiting");
+_Static_assert(offsetof(ptl_tenant_t, handlers) == 12, "ptl_tenant_t.handlers");
+_Static_assert(offsetof(ptl_tenant_t, others) == 16, "ptl_tenant_t.others");
+_Static_assert(offsetof(ptl_tenant_t, hpus) == 20, "ptl_tenant_t.hpus");
+_Static_assert(offsetof(ptl_tenant_t, now) == 24, "ptl_tenant_t.now");
+_Static_assert(offsetof(ptl_tenant_t, had) == 32, "ptl_tenant_t.had");
+_Static_assert(offsetof(ptl_tenant_t, wanted) == 40, "ptl_tenant_t.wanted");
+_Static_assert(offsetof(ptl_tenant_t, key) == 48, "ptl_tenant_t.key");
+
 /* What a completion handler is given: the end of a message. */
 typedef struct {
 	uint64_t dropped_bytes;
