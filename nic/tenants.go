@@ -226,17 +226,17 @@ func (t *tenants) may(i int) bool {
 	return o.tasks.len() > 0 && (o.Handlers == 0 || o.handlers < o.Handlers) && (!t.limit || o.handlers < t.part(o))
 }
 
-// part is a tenant's part of the processors among those that want some. Handlers
+// part is a tenant's part of the processors among those with handlers that wait. Handlers
 // that wait for something count, though others could have their processor.
 func (t *tenants) part(o *tenant) int {
 	all := t.weights()
 	return (t.env.hpu.Cores*o.Weight + all - 1) / all
 }
 
-// weights adds up the weights of the tenants that want processors.
+// weights adds up the weights of the tenants with handlers that wait.
 func (t *tenants) weights() (all int) {
 	for i := range t.list {
-		if t.list[i].since >= 0 {
+		if t.list[i].waiting > 0 {
 			all += t.list[i].Weight
 		}
 	}

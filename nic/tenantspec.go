@@ -60,9 +60,10 @@ const (
 	WFQ = "wfq"
 	// WLBVT: that of the tenant with the least mean number of processors over the
 	// time in which it wanted any, divided by its weight. It has at most as many
-	// handlers under way as its part of the processors, rounded up, while others
-	// want some (OSMOSIS:
-	// weight-limited borrowed virtual time).
+	// handlers under way as its part of the processors, rounded up, by the
+	// weights of those with handlers that wait (OSMOSIS: weight-limited borrowed
+	// virtual time; FMQEngine.hpp of its simulator, which counts handlers that wait
+	// for memory as if they had a processor).
 	WLBVT = "wlbvt"
 )
 

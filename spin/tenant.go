@@ -10,7 +10,7 @@ type Tenant struct {
 	Weight   uint32
 	Waiting  uint32 // its handlers that wait for an HPU
 	Handlers uint32 // those under way
-	Others   uint32 // the weights of all who want HPUs, its own included
+	Others   uint32 // the weights of all with handlers that wait, its own included
 	HPUs     uint32 // of the device
 	Now      uint64
 	Had      uint64 // for how long its handlers had HPUs
