@@ -32,3 +32,21 @@ func TestValuesHaveSources(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Value{{"a.b", "1", "file my.yaml, or its base"}, {"a.c", `[1,{"d":2}]`, "file my.yaml, or its base"}, {"a.e", "{}", "file my.yaml, or its base"}}, list)
 }
+
+// Every value of dpa has a public source or says that it is ours: what the
+// profile is for.
+func TestSourcesOfDPA(t *testing.T) {
+	p, err := Load("dpa")
+	require.NoError(t, err)
+	content, err := p.Content()
+	require.NoError(t, err)
+	list, err := Values(content, p.Origin)
+	require.NoError(t, err)
+	require.Greater(t, len(list), 100)
+	for _, v := range list {
+		if v.Path == "name" || v.Path == "description" {
+			continue
+		}
+		require.Regexp(t, `\b(given|ours)\b`, v.Source, "%s = %s", v.Path, v.Value)
+	}
+}
