@@ -125,7 +125,7 @@ var publications = []Publication{
 	{Tag: "part22", Name: "PART'22", Citation: "A. Psistakis et al.: Optimized Page Fault Handling During RDMA. IEEE TPDS 33(12), 2022"},
 	{Tag: "psistakis19", Name: "Psistakis'19", Citation: "A. Psistakis: Handling of Memory Page Faults during Virtual-Address RDMA. Thesis, 2019"},
 	{Tag: "npf17", Name: "NPF'17", Citation: "I. Lesokhin et al.: Page Fault Support for Network Controllers. ASPLOS'17"},
-	{Tag: "followups", Name: "after sPIN'17", Citation: "public results of PsPIN, of FPsPIN's FPGA, and of papers at SC'19 and SC'22"},
+	{Tag: "followups", Name: "after sPIN'17", Citation: "public results of PsPIN, of FPsPIN's FPGA, of BlueField-3's DPA, and of papers at SC'19 and SC'22"},
 	{Tag: "inc", Name: "atlahs-inc", Citation: "results of SPCL's simulator of allreduce within switches (miharulidze/atlahs-inc)"},
 	{Tag: "pspin-rtl", Name: "PsPIN's RTL", Citation: "cycles of PsPIN's public RTL, simulated whole"},
 }

@@ -3,6 +3,7 @@ package pspin
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/spinsim/spinsim/experiment"
 )
@@ -19,7 +20,9 @@ func ledgerLoops() (rows []experiment.LedgerRow) {
 }
 
 // ledgerHandlers are the rows on handlers.
-func ledgerHandlers() []experiment.LedgerRow { return append(ledgerRTL(), ledgerFollowups()...) }
+func ledgerHandlers() []experiment.LedgerRow {
+	return slices.Concat(ledgerRTL(), ledgerFollowups(), ledgerDPA())
+}
 
 // ledgerRTL are the rows of the RTL.
 func ledgerRTL() []experiment.LedgerRow {

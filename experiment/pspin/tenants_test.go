@@ -30,10 +30,10 @@ func measured(t *testing.T, e *experiment.Experiment, device string, values map[
 }
 
 // Three tenants with very different handlers have processors by their weights,
-// within 2%, on devices with and without clusters. In the order of arrival they do
-// not.
+// within 2%, on devices with clusters, without, and with threads. In the order of
+// arrival they do not.
 func TestTenantsHaveTheirParts(t *testing.T) {
-	for _, device := range []string{"pspin", "spin-int"} {
+	for _, device := range []string{"pspin", "spin-int", "dpa"} {
 		for _, weights := range []string{equal, ascending} {
 			results := measured(t, tenants, device, map[string]string{"weights": weights, "spread": "8", "rounds": "80", "time": "4ms"})
 			require.Len(t, results, len(nic.Arbiters()))
@@ -80,7 +80,7 @@ func TestModulesArbitrate(t *testing.T) {
 // percentile is within 20% of alone with the other half, however long the
 // aggressor's handlers take. Without a limit it waits for one of them to end.
 func TestVictimKeepsItsHalf(t *testing.T) {
-	for _, device := range []string{"pspin", "spin-int"} {
+	for _, device := range []string{"pspin", "spin-int", "dpa"} {
 		for _, r := range measured(t, aggressor, device, map[string]string{"spread": "4,64,512", "arbiter": "wfq,wlbvt"}) {
 			if r.Point.Text("limit") == "half" {
 				require.Less(t, math.Abs(r.Float("slowdown")-1), 0.2, "%v", r.Point)
