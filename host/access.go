@@ -79,7 +79,9 @@ type Access struct {
 	Flow   uint64
 	Index  int
 	Serial int
-	Tries  int
+	Tries  int32
+	// Ports are the ways of a read or a write to memory, from AddPorts; 0: the bus.
+	Ports uint8
 
 	follows  sim.Time // of an atomic: when the last earlier write lands
 	behind   *Access  // of a stream: the next in its Order

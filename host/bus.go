@@ -36,6 +36,7 @@ type Bus struct {
 
 	own   [2]Server
 	begun uint64 // number of streams so far
+	ports []ports
 }
 
 // Kinds of bus events.
@@ -122,6 +123,15 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	before := b.landed
 	start, end := now, now
 	b.bytes += int64(a.Length)
+	if a.Ports != 0 {
+		start, at := b.ports[a.Ports-1].write(now, a.Length, b.landing)
+		b.draw(a, true, at-b.landing, a.Length)
+		if begun = start <= now; a.Begin && (tell || !begun) {
+			b.post(start, kindBegun, 0, 0, a)
+		}
+		b.post(at, KindBus, uint64(a.flight), 0, a)
+		return begun
+	}
 	if !b.bare {
 		start, end = b.writes.Hold(now, b.gap+b.rate.Time(int64(a.Length)))
 	}
@@ -141,8 +151,11 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 
 // request returns when a read request made now reaches memory: it does not
 // overtake earlier writes.
-func (b *Bus) request() sim.Time {
+func (b *Bus) request(a *Access) sim.Time {
 	now := b.engine.Now()
+	if a.Ports != 0 {
+		return max(now+b.asking, b.ports[a.Ports-1].landed)
+	}
 	if !b.bare && b.reads != b.writes {
 		now = max(now, b.writes.Free())
 	}
@@ -185,9 +198,9 @@ func (b *Bus) launch(a *Access) {
 		b.write(a, true)
 	case anAtomic:
 		a.follows = b.landed
-		b.post(b.request(), kindMemory, 0, 0, a)
+		b.post(b.request(a), kindMemory, 0, 0, a)
 	case aRead:
-		b.post(b.request(), kindMemory, 0, 0, a)
+		b.post(b.request(a), kindMemory, 0, 0, a)
 	case aStream:
 		b.stream(a)
 	}
@@ -214,7 +227,9 @@ func (b *Bus) answer(a *Access) {
 	n := int64(a.Length)
 	b.bytes += n
 	sent := b.engine.Now()
-	if b.bare {
+	if a.Ports != 0 {
+		sent = b.ports[a.Ports-1].read(sent, a.Length)
+	} else if b.bare {
 		sent += b.rate.Time(n)
 	} else {
 		_, sent = b.reads.Hold(sent, b.gap+b.rate.Time(n))
@@ -353,7 +368,10 @@ func (b *Bus) draw(a *Access, toMemory bool, sent sim.Time, bytes int) {
 		return
 	}
 	took := b.rate.Time(int64(bytes))
-	if b.bare {
+	switch {
+	case a.Ports != 0:
+		took = b.ports[a.Ports-1].rate.Time(int64(bytes))
+	case b.bare:
 		took = 0
 	}
 	b.watch(a, toMemory, sent-took, sent, bytes)

@@ -44,15 +44,17 @@ func drawUse(t *rapid.T, space *host.AddressSpace, orders []host.Order) *use {
 		u.Order = &orders[k-1]
 	}
 	u.Begin = u.kind == host.ToMemory && rapid.Bool().Draw(t, "begin")
-	if u.kind == host.FromMemory && rapid.Bool().Draw(t, "stream") {
+	if u.kind == host.FromMemory && u.Order != &orders[len(orders)-1] && rapid.Bool().Draw(t, "stream") {
 		u.stream = true
-		if k := rapid.IntRange(0, len(orders)).Draw(t, "among"); k > 0 {
+		if k := rapid.IntRange(0, len(orders)-1).Draw(t, "among"); k > 0 {
 			u.Among = &orders[k-1]
 			if u.Order != nil { // as for replies: a line of streams that are Among the same
 				u.Order = u.Among
 			}
 		}
 		u.Piece = rapid.SampledFrom([]int{64, 4096}).Draw(t, "piece")
+	} else if u.Order == nil && rapid.Bool().Draw(t, "ports") || u.Order != nil && u.Order == &orders[len(orders)-1] {
+		u.Ports = 1 // all accesses of the last line, which no stream is in
 	}
 	return u
 }
@@ -71,7 +73,7 @@ func TestEveryAccessEnds(t *testing.T) {
 			Delay: sim.Time(rapid.IntRange(0, 5000).Draw(rt, "ns")) * sim.Nanosecond, Deny: rapid.SampledFrom([]float64{0, 0.05}).Draw(rt, "deny"),
 		}
 		d := newDevice(spec, func(d *device) host.Translator { return hosttest.NewRandom(d.engine, 0, &d.bus, c) })
-		space, orders, now := host.NewAddressSpace(nil), make([]host.Order, 3), sim.Time(0)
+		space, orders, now := host.NewAddressSpace(nil), make([]host.Order, 4), sim.Time(0)
 		for range rapid.IntRange(1, 40).Draw(rt, "accesses") {
 			now += sim.Time(rapid.SampledFrom([]int{0, 0, 1, 100, 1000}).Draw(rt, "pause")) * sim.Nanosecond
 			d.later(now, drawUse(rt, space, orders))
@@ -143,6 +145,30 @@ func (d *device) check(t require.TestingT) {
 	require.Equal(t, bytes, d.bus.Bytes(), "what has failed has not crossed")
 }
 
+// Two ports carry two reads at once, in their own time, and a third read waits for
+// one of them, while the bus carries another and writes go the other way. It
+// would catch ports that share a rate, or that are chosen before bytes move.
+func TestPortsAreWaysOfTheirOwn(t *testing.T) {
+	d := newDevice(buses()["half duplex"], nil)
+	const n = 1 // the ports of newDevice
+	space := host.NewAddressSpace(nil)
+	add := func(kind host.Direction, ports uint8) *use {
+		u := &use{kind: kind}
+		u.Space, u.Addr, u.Length, u.Ports = space, 1<<16, 1000, ports
+		d.later(0, u)
+		return u
+	}
+	a, b, c := add(host.FromMemory, n), add(host.FromMemory, n), add(host.FromMemory, n)
+	bus, write := add(host.FromMemory, 0), add(host.ToMemory, n)
+	require.NoError(t, d.engine.Run())
+	const bytes = 30 * 1000 * sim.Picosecond
+	require.Equal(t, []sim.Time{2*latency + bytes}, a.when)
+	require.Equal(t, a.when, b.when)
+	require.Equal(t, []sim.Time{2*latency + 2*bytes}, c.when)
+	require.Equal(t, []sim.Time{2*latency + bytes/2}, bus.when)
+	require.Equal(t, []sim.Time{latency + bytes}, write.when)
+}
+
 // A write that is answered takes a latency more, and a read that pays only one
 // takes one less. Other values change nothing.
 func TestWaysOfTheBus(t *testing.T) {
@@ -171,7 +197,7 @@ func TestPresentMemoryCostsNothing(t *testing.T) {
 			devices := [2]*device{newDevice(spec, nil), newDevice(spec, all)}
 			space, now := host.NewAddressSpace(nil), sim.Time(0)
 			var orders [2][]host.Order
-			orders[0], orders[1] = make([]host.Order, 2), make([]host.Order, 2)
+			orders[0], orders[1] = make([]host.Order, 3), make([]host.Order, 3)
 			for range rapid.IntRange(1, 20).Draw(rt, "accesses") {
 				now += sim.Time(rapid.IntRange(0, 500).Draw(rt, "pause")) * sim.Nanosecond
 				u := drawUse(rt, space, orders[0])

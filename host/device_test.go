@@ -40,6 +40,7 @@ func newDevice(spec host.BusSpec, translator func(d *device) host.Translator) *d
 	d := &device{engine: sim.New(1), tries: 4}
 	d.id = d.engine.Add("device", d)
 	d.bus.Init(d.engine, d.id, &spec, &host.Server{Rate: spec.Bandwidth})
+	d.bus.AddPorts(2, sim.NewRate(30, 1))
 	if translator != nil {
 		d.bus.Translate(translator(d))
 	}
@@ -93,7 +94,7 @@ func (d *device) Ended(a *host.Access, i int, s host.Status) {
 	case s == host.OK:
 		u.pieces, u.ended, u.when = append(u.pieces, i), append(u.ended, d.moment), append(u.when, d.engine.Now())
 		a.Tries = 0
-	case s == host.Fault && a.Tries < d.tries:
+	case s == host.Fault && int(a.Tries) < d.tries:
 		u.failures = append(u.failures, d.engine.Now())
 		a.Tries++
 		d.engine.Post(d.engine.Now()+pause, d.id, d.id, kindRetry, uint64(i), 0, u)

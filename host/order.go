@@ -161,7 +161,7 @@ func (b *Bus) Again(a *Access, i int) {
 	switch a.way {
 	case aStream:
 		a.piece, a.state = int32(i), launched
-		b.post(b.request(), kindRequest, 0, 0, a)
+		b.post(b.request(a), kindRequest, 0, 0, a)
 	case aWrite:
 		b.known(a, b.ask(a, 0, a.Length))
 	default:

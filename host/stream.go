@@ -31,7 +31,7 @@ func (b *Bus) stream(a *Access) {
 	b.begun++
 	a.state, a.let, a.age, a.behind = launched, false, b.begun, nil
 	b.streams.begin(a)
-	b.post(b.request(), kindRequest, 0, 0, a)
+	b.post(b.request(a), kindRequest, 0, 0, a)
 }
 
 // begin adds a stream to the unfinished ones.

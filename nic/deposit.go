@@ -164,7 +164,7 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 		}
 		d.finish(in)
 		return
-	case s == host.Fault && a.Tries < d.faultTries():
+	case s == host.Fault && int(a.Tries) < d.faultTries():
 		a.Tries++
 		if !d.absent.await(a) {
 			d.post(d.now()+d.spec.FaultPause, kindWriteAgain, 0, a)
@@ -192,7 +192,7 @@ func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	} else {
 		d.settle(in, unwritable, to-from)
 		address, _ := a.At(0)
-		in.lose(loss{cause: unwritable, at: d.now(), address: address, status: s, tries: a.Tries}, 1, uint64(to-from))
+		in.lose(loss{cause: unwritable, at: d.now(), address: address, status: s, tries: int(a.Tries)}, 1, uint64(to-from))
 		in.dropped += uint64(to - from)
 		in.failed(portals.NISegv)
 		d.account.dropped++

@@ -116,7 +116,7 @@ func (d *act) newDMA(r *run, op hpu.Op, space uint32, offset uint64, local, leng
 		memory: in.handlers.memory, in: in, run: r, generation: r.generation, handle: noHandle, space: space &^ hpu.TellFaults, local: local, op: op,
 		inPlace: inPlace, told: space&hpu.TellFaults != 0,
 	}
-	o.access = host.Access{Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o}
+	o.access = host.Access{Order: in.order, Flow: in.frame.Flow(), Client: d, Ref: o, Ports: r.core.pool.ports}
 	if result := o.reach(offset, int(length), word); result != hpu.OK {
 		d.core.releaseDMA(o)
 		return nil, result

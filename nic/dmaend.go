@@ -31,9 +31,9 @@ type failedAccess struct {
 // again, unless its handler wants to see faults.
 func (d *act) Ended(a *host.Access, _ int, s host.Status) {
 	o := a.Ref.(*dmaOp)
-	if s == host.Fault && !o.told && o.result >= hpu.OK && a.Tries < d.faultTries() {
+	if s == host.Fault && !o.told && o.result >= hpu.OK && int(a.Tries) < d.faultTries() {
 		a.Tries++
-		o.tries = max(o.tries, int32(a.Tries))
+		o.tries = max(o.tries, a.Tries)
 		d.post(d.now()+d.spec.FaultPause, kindDMAAgain, 0, a)
 		return
 	}

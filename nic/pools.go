@@ -30,6 +30,7 @@ type pool struct {
 	name   string
 	// firmware whose handlers do not all take the same time
 	varied        bool
+	ports         uint8 // of hardware: its own ways to host memory; 0: it has none
 	quiet, follow sim.Time
 	other         *otherWork // of firmware; nil: none
 }
@@ -341,6 +342,9 @@ func (s *schedule) build(pools Pools) {
 		p := pool{name: name, fixed: o.Invocation, quiet: o.Quiet, follow: o.Follow, varied: o.Quiet > 0 || o.Follow > 0}
 		if o.Kind == Hardware {
 			p.fixed, p.interval, p.rate = o.Latency, o.Latency/sim.Time(o.Depth), o.Rate
+		}
+		if o.Ports > 0 {
+			p.ports = s.bus.AddPorts(o.Ports, o.PortRate)
 		}
 		if o.OtherShare > 0 {
 			p.other = &otherWork{s.engine.Rand("nic.pool."+name, int(s.rank)), o.OtherShare, o.OtherTime}

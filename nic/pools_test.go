@@ -151,6 +151,9 @@ func TestPoolErrors(t *testing.T) {
 		"pools.r5={kind: hardware, latency: 1us, depth: 1, other_share: 0.1}":               "pools.r5.other_share: given, expected none",
 		"serve.sum={payload: r5}":                                                           `serve.sum.payload: no pool "r5", expected one of hpu`,
 		"serve.sum={handler: hpu}":                                                          "serve.sum.handler: no kind of handlers, expected one of header, payload, completion",
+		"pools.p={kind: hardware, latency: 1us, depth: 1, ports: 65, port_rate: 1GB/s}":     "pools.p.ports: 65, expected 0 to 64",
+		"pools.p={kind: hardware, latency: 1us, depth: 1, ports: 1}":                        "pools.p.port_rate: 0ps/B with 1 ports, expected both or none",
+		"pools.r5={kind: firmware, cores: 1, contexts: 1, ports: 1}":                        "pools.r5.ports: given, expected none for a pool of firmware",
 		"pools.r5={kind: firmware, cores: 1, contexts: 1, rate: 1GB/s}":                     "pools.r5.rate: given, expected none for a pool of firmware",
 	} {
 		_, err := profile.Load("spin-int", override)

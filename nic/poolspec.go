@@ -58,6 +58,13 @@ type PoolSpec struct {
 	// Depth is how many handlers the hardware pipeline holds, 1 to 4096.
 	// Handlers that wait for host memory or replies count.
 	Depth int `yaml:"depth,omitempty"`
+	// Ports is how many ways of its own to host memory hardware has, 0 to 64.
+	// Reads and writes of its handlers take them in place of the bus, with
+	// dma.latency, each the one that is free first. 0, or absent: none.
+	Ports int `yaml:"ports,omitempty"`
+	// PortRate is the rate of a port in each direction. A byte takes at most 1 ms.
+	// It is required with Ports, and refused without.
+	PortRate sim.Rate `yaml:"port_rate,omitempty"`
 }
 
 // Values of PoolSpec.Kind.
@@ -99,12 +106,15 @@ func (s *PoolSpec) Validate() error {
 		unused("latency", s.Latency != 0)
 		unused("rate", !s.Rate.IsZero())
 		unused("depth", s.Depth != 0)
+		unused("ports", s.Ports != 0)
+		unused("port_rate", !s.PortRate.IsZero())
 	case Hardware:
 		fields.Between(&wrong, "latency", s.Latency, 0, MaxTime)
 		if !s.Rate.IsZero() {
 			wrong.Add("rate", s.Rate.Check())
 		}
 		fields.Between(&wrong, "depth", s.Depth, 1, maxProcessors)
+		s.validatePorts(&wrong)
 		unused("cores", s.Cores != 0)
 		unused("contexts", s.Contexts != 0)
 		unused("invocation", s.Invocation != 0)
@@ -125,6 +135,20 @@ func (s *PoolSpec) validateOther(wrong *fields.Errors) {
 		wrong.Add("other_share", fmt.Errorf("%v, expected 0 to 0.99", s.OtherShare))
 	case (s.OtherShare > 0) != (s.OtherTime > 0):
 		wrong.Add("other_share", fmt.Errorf("%v with other_time %v, expected both or none", s.OtherShare, s.OtherTime))
+	}
+}
+
+// maxPorts is far beyond any device: an accelerator has a handful.
+const maxPorts = 64
+
+// validatePorts adds the violations of the fields of ports.
+func (s *PoolSpec) validatePorts(wrong *fields.Errors) {
+	fields.Between(wrong, "ports", s.Ports, 0, maxPorts)
+	switch {
+	case (s.Ports > 0) != !s.PortRate.IsZero():
+		wrong.Add("port_rate", fmt.Errorf("%v with %d ports, expected both or none", s.PortRate, s.Ports))
+	case s.Ports > 0:
+		wrong.Add("port_rate", s.PortRate.Check())
 	}
 }
 
