@@ -21,6 +21,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/count"
 	"github.com/spinsim/spinsim/handlers/datatype"
 	"github.com/spinsim/spinsim/handlers/ftbcast"
+	"github.com/spinsim/spinsim/handlers/gemm"
 	"github.com/spinsim/spinsim/handlers/graph"
 	"github.com/spinsim/spinsim/handlers/kv"
 	"github.com/spinsim/spinsim/handlers/mailbox"
@@ -157,6 +158,10 @@ var claims = map[string]claim{
 	"ftbcast": {
 		state: of[ftbcast.State](), code: 4096,
 		kinds: map[string]manifest.Kind{ftbcast.Payload: manifest.Payload, ftbcast.Header: manifest.Header},
+	},
+	"gemm": {
+		state: of[gemm.State](), code: 8192,
+		kinds: map[string]manifest.Kind{gemm.LoadHandler: manifest.Header, gemm.MultiplyHandler: manifest.Payload, gemm.StoreHandler: manifest.Completion},
 	},
 	"graph": {
 		state: of[graph.State](), code: 10240,

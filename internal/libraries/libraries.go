@@ -10,6 +10,7 @@ import (
 	_ "github.com/spinsim/spinsim/handlers/count"
 	_ "github.com/spinsim/spinsim/handlers/datatype"
 	_ "github.com/spinsim/spinsim/handlers/ftbcast"
+	_ "github.com/spinsim/spinsim/handlers/gemm"
 	_ "github.com/spinsim/spinsim/handlers/graph"
 	_ "github.com/spinsim/spinsim/handlers/kv"
 	_ "github.com/spinsim/spinsim/handlers/mailbox"
