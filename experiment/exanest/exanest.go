@@ -18,6 +18,7 @@ var Publication = &experiment.Publication{
 		scaling,
 		allreduce,
 		credits,
+		multiply,
 	},
 	Runs: []experiment.PublicationRun{
 		{Experiment: "exanet", Full: experiment.Choice{Values: "path=intra-fpga,intra-qfdb,d"}, Quick: experiment.Choice{Values: "path=intra-fpga,intra-qfdb size=0,64,4KiB,4MiB mode=mailbox,mpi"}},
@@ -40,6 +41,8 @@ var Publication = &experiment.Publication{
 		},
 		{Experiment: "allreduce", Preset: "pools", Quick: experiment.Choice{Values: "ranks=16 size=256"}},
 		{Experiment: "allreduce", Preset: "offload", Full: experiment.Choice{Profiles: "exanest,spin-int"}, Quick: experiment.Choice{Values: "ranks=16 size=8"}},
+		{Experiment: "gemm", Quick: experiment.Choice{Values: "n=512"}},
+		{Experiment: "gemm", Preset: "large", Quick: experiment.Choice{Values: "n=1024"}},
 		{Experiment: "credits", Full: experiment.Choice{Values: "ranks=16,128"}, Quick: experiment.Choice{Values: "ranks=16"}, Without: "128 ranks"},
 	},
 }
