@@ -209,10 +209,12 @@ func (l *library) watched() bool {
 	return false
 }
 
-// others reports whether anything but this library can go on.
+// others reports whether anything but this library can go on. A library that does
+// not wait may have the last message in hand: it has no request then, but what it
+// does takes time.
 func (l *library) others() bool {
 	for nic := range l.libs {
-		if o := &l.libs[nic]; o != l && !o.over && (o.g.r == nil || o.looks || o.g.r.Active() > 0) {
+		if o := &l.libs[nic]; o != l && !o.over && (!o.parked || o.news) {
 			return true
 		}
 	}

@@ -105,3 +105,26 @@ d requires c
 		require.Equal(t, 50*sim.Microsecond, r.Computing)
 	}
 }
+
+// No library gives up while another one handles the last message of its NIC. In a
+// ring all ranks send and receive at once on every NIC, with one core and with two.
+func TestLastMessageOfAnotherNIC(t *testing.T) {
+	for nics := 2; nics <= 4; nics++ {
+		for cpus := 1; cpus <= 2; cpus++ {
+			var b strings.Builder
+			b.WriteString("num_ranks 3\n")
+			for rank := range 3 {
+				fmt.Fprintf(&b, "rank %d {\n", rank)
+				for nic := range nics {
+					fmt.Fprintf(&b, "send 1000b to %d tag %d cpu %d nic %d\n", (rank+1)%3, nic, nic%cpus, nic)
+					fmt.Fprintf(&b, "recv 1000b from %d tag %d cpu %d nic %d\n", (rank+2)%3, nic, nic%cpus, nic)
+				}
+				b.WriteString("}\n")
+			}
+			s := text(t, b.String())
+			for way := range ways {
+				require.EqualValues(t, 3*nics, ran(t, s, coresOf(t, way, 2)).Messages.Received, ways[way].device)
+			}
+		}
+	}
+}
