@@ -28,7 +28,7 @@ two. With a limit the aggressor has at most half of the processors, also while t
 		{Name: "limit", Kind: report.Text, Of: []string{"none", "half"}, Help: "handlers of the aggressor that may be under way: none, or half of the processors"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "20", Help: "of the victim's handlers, which take a few cycles each"},
 		{Name: "spread", Kind: report.Count, Least: "1", Most: "4096", Default: "16", State: "iterations", Help: "how many times as many rounds the aggressor's handlers have"},
-		experiment.SizeAxis("64"),
+		packetAxis(),
 		{Name: "pause", Kind: report.Duration, Unit: "us", Most: "1s", Default: "1us", Help: "from the end of a packet of the victim to the next"},
 		{Name: "packets", Kind: report.Count, Least: "10", Most: "1000000", Default: "200", Help: "of the victim"},
 	},
@@ -44,7 +44,7 @@ two. With a limit the aggressor has at most half of the processors, also while t
 		{Name: "alone", Unit: "ns", Kind: report.Duration, Scale: "latency", Help: "the same of the victim alone with half of the processors"},
 		{Name: "slowdown", Kind: report.Ratio, Help: "p99 / alone"},
 		{Name: "others", Kind: report.Count, Help: "packets of the aggressor meanwhile"},
-		{Name: "busy", Kind: report.Share, Help: "time that processors were given to handlers, of all time of all processors"},
+		{Name: "busy", Kind: report.Share, Help: busyHelp},
 	},
 	View: experiment.View{
 		Value: "slowdown", Series: []string{"arbiter", "limit"}, X: "spread", Quiet: []string{"rounds", "pause", "packets"}, Answer: aggressorAnswer,
@@ -117,5 +117,9 @@ func aggressorAnswer(results []*experiment.Result) []string {
 		}
 		return fmt.Sprintf("%.2f with %s", r.Float("slowdown"), name)
 	}
-	return []string{fmt.Sprintf("The victim's 99th percentile, in times of alone with half of the processors: %s, %s.", say(worst), say(best))}
+	both := say(worst)
+	if worst.Float("slowdown") > best.Float("slowdown") {
+		both += ", " + say(best)
+	}
+	return []string{fmt.Sprintf("The victim's 99th percentile, in times of alone with half of the processors: %s.", both)}
 }

@@ -33,7 +33,7 @@ each divided by its weight, is 1 if all have what they should, and 1/n if one of
 		{Name: "weights", Kind: report.Text, Of: []string{equal, ascending}, Default: equal, Help: "of the tenants: equal, or ascending (1, 2, 3 ...)"},
 		{Name: "rounds", Kind: report.Count, Least: "1", Most: "100000", Default: "20", Help: "of the first tenant's handlers, which take a few cycles each"},
 		{Name: "spread", Kind: report.Count, Least: "1", Most: "64", Default: "4", Help: "how many times the rounds of the tenant before the handlers of a tenant have"},
-		experiment.SizeAxis("64"),
+		packetAxis(),
 		{Name: "time", Kind: report.Duration, Unit: "us", Least: "10us", Most: "1s", Default: "500us", Help: "length of the run"},
 	},
 	Points: canShare,
@@ -44,7 +44,7 @@ each divided by its weight, is 1 if all have what they should, and 1/n if one of
 		{Name: "jain", Kind: report.Number, Help: "Jain's index of the tenants' parts by weight: 1 is fair"},
 		{Name: "worst", Kind: report.Share, Help: "largest distance of a part from the weights, relative"},
 		{Name: "packets", Kind: report.Count, Help: "packets handled"},
-		{Name: "busy", Kind: report.Share, Help: "time that processors were given to handlers, of all time of all processors"},
+		{Name: "busy", Kind: report.Share, Help: busyHelp},
 	},
 	Details: []experiment.Detail{{
 		Name: "parts", Title: "tenants",
@@ -83,6 +83,8 @@ func arbiters(p *experiment.Point) []*handlers.Slot {
 	return []*handlers.Slot{arbiterSlot}
 }
 
+const busyHelp = "time that processors were given to handlers, of all time of all processors; it counts when it is given, so a short run may have more than 100%"
+
 // osmosis is Khalilov et al., OSMOSIS (USENIX ATC 2024, arXiv 2309.03628).
 const osmosis = "after OSMOSIS"
 
@@ -94,6 +96,13 @@ const (
 
 func arbiterAxis(list string) experiment.Axis {
 	return experiment.Axis{Name: "arbiter", Kind: report.Text, Of: nic.Arbiters(), Default: list, Help: "whose handler an idle processor takes: " + strings.Join(nic.Arbiters(), ", ") + " (hpu.arbiter)"}
+}
+
+// packetAxis is the size of packets, which wait in a buffer of the device.
+func packetAxis() experiment.Axis {
+	size := experiment.SizeAxis("64")
+	size.Least = "1"
+	return size
 }
 
 // canShare refuses devices with tenants of their own, and on which handlers take no

@@ -90,3 +90,19 @@ func TestVictimKeepsItsHalf(t *testing.T) {
 		}
 	}
 }
+
+// A packet without bytes needs no buffer, of which tenants have parts: it is refused.
+func TestTenantsSendBytes(t *testing.T) {
+	for _, e := range []*experiment.Experiment{tenants, aggressor} {
+		s, err := experiment.New(e)
+		require.NoError(t, err)
+		require.EqualError(t, s.Choose("size", "0"), "0 B, expected 1 B to 1 GiB", e.Name)
+	}
+}
+
+// A single point is the worst and the best: the answer says it once.
+func TestAggressorAnswer(t *testing.T) {
+	results := measured(t, aggressor, "pspin", map[string]string{"arbiter": "fifo,wfq", "limit": "none", "spread": "2", "packets": "10"})
+	require.Regexp(t, `^The victim's [^:]*: \d+\.\d\d with fifo, \d\.\d\d with wfq\.$`, aggressorAnswer(results)[0])
+	require.Regexp(t, `^The victim's [^:]*: \d\.\d\d with wfq\.$`, aggressorAnswer(results[1:])[0])
+}
