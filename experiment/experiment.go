@@ -102,6 +102,9 @@ type Experiment struct {
 	// Modules are further modules that run at a point, such as those that a file
 	// names; nil: none.
 	Modules func(p *Point) []*handlers.Library
+	// Served are further libraries, by their names in section serve of a profile:
+	// handlers of others run on the processors that are chosen for theirs.
+	Served []string
 	// Inputs are further files that were read for a point, for the record; nil:
 	// none.
 	Inputs func(p *Point) []provenance.Input

@@ -216,6 +216,7 @@ func (s *Sweep) checkServe(profiles []*profile.Profile, points []*Point) error {
 // the section serve of a profile.
 func running(points []*Point) (libraries []string) {
 	for _, p := range points {
+		libraries = append(libraries, p.experiment.Served...)
 		if p.experiment.Modules != nil {
 			for _, l := range p.experiment.Modules(p) {
 				libraries = append(libraries, l.Served())

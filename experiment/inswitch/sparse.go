@@ -72,6 +72,7 @@ What a rank does with the sum takes no time.`,
 		}
 		return []*handlers.Slot{reduction.AggregatorSlot}
 	},
+	Served:   []string{"reduction"},
 	Followed: experiment.LatencyColumn,
 	View: experiment.View{
 		Value: experiment.LatencyColumn, Series: []string{"mode"}, Base: asVector, X: "density", Quiet: []string{"where", "block", "sums"}, Answer: worthIt,

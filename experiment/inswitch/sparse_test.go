@@ -76,6 +76,12 @@ func TestPairsRunWhereVectorsDo(t *testing.T) {
 	}
 	require.Greater(t, time("serve.reduction.payload=hpu"), 2*time())
 	require.Equal(t, time("serve.reduction.payload=hpu"), time("serve.sparse.payload=hpu"))
+	s, err := experiment.New(ofPairs)
+	require.NoError(t, err)
+	s.Profiles, s.Overrides = []string{"inc"}, []string{"serve.reduction.payload=hpu"}
+	require.NoError(t, s.Choose("mode", asPairs))
+	_, err = s.Points()
+	require.NoError(t, err, "whoever chooses them need not measure dense")
 }
 
 func TestPointsOfPairs(t *testing.T) {
