@@ -131,7 +131,7 @@ func lawful(p *experiment.Point) (*experiment.Point, error) {
 	}
 	device, err := experiment.WithFields(p.Profile, []string{"transport.kind=reliable", "transport.law=" + p.Text("law")})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--law: %s: %w", p.Text("law"), err)
 	}
 	other := *p
 	other.Profile = device

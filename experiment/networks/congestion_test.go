@@ -86,3 +86,12 @@ func TestPingPongIsDivided(t *testing.T) {
 	require.Empty(t, errs.String())
 	require.Contains(t, out.String(), "The parts add up to latency exactly")
 }
+
+// A law that the network cannot have is an error of its flag.
+func TestLawIsTheFlags(t *testing.T) {
+	p, err := profile.Load("exanest-qfdb")
+	require.NoError(t, err)
+	_, err = congestion.At(p, experiment.Values{"law": "maxmin"})
+	require.ErrorContains(t, err, "--law: maxmin: ")
+	require.ErrorContains(t, err, "want fabric.rates")
+}
