@@ -103,6 +103,7 @@ func TestSwappedCollectives(t *testing.T) {
 		want string
 	}{
 		{Model("x", s, Noise{}), "sum=host", "--coll: sum by host: an algorithm of nodes"},
+		{e, "sum=offload-trees", "barrier also host, offload-tree, switch"},
 		{e, "all=offload-ring", "--coll: all by offload-ring: it does allreduces, not broadcast"},
 		{Schedule("x", readGOAL(t, strings.Replace(twoCollectives, "all broadcast 64KiBb root 0", "all gather 64KiBb root 0", 2))), "all=host", "--coll: all by host: it does [allreduce allgather reducescatter broadcast reduce barrier], not gather"},
 		{Schedule("x", readGOAL(t, strings.Replace(twoCollectives, "all broadcast 64KiBb root 0", "all allreduce 64KiBb", 2))), "sum=offload-ring+all=host", "expected one of them for all"},

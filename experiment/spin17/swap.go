@@ -79,6 +79,9 @@ func (w *swaps) make(s *swapped, text string) error {
 	for i, c := range w.of.Collectives() {
 		mode := mpi.Mode(by[i])
 		if !slices.Contains(mpi.AllreduceChoices(), mode) {
+			if name, _, _ := strings.Cut(by[i], ":"); w.nodes && name != "" && !slices.Contains(collective.Names(), name) {
+				return fmt.Errorf("algorithm %q, expected one of %s%s", name, strings.Join(collective.Names(), ", "), libraryModes())
+			}
 			continue
 		}
 		switch {
