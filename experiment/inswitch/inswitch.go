@@ -8,6 +8,7 @@ import (
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/reduction"
+	"github.com/spinsim/spinsim/handlers/sparse"
 	"github.com/spinsim/spinsim/mpi"
 	"github.com/spinsim/spinsim/report"
 )
@@ -70,10 +71,24 @@ func can(p *experiment.Point) (bool, error) {
 	if tree := inTree(p); !tree && p.Int("window") != 0 {
 		return false, &experiment.NoPoint{Why: errors.New("only trees have a window")}
 	}
-	if p.Text("mode") == bySwitch && p.Profile.Fabric.Units.At == "" {
-		return false, &experiment.NoPoint{Why: fmt.Errorf("profile %s: no switch has a unit (fabric.units)", p.Profile.Origin.Name)}
+	if inTree(p) {
+		if err := hasTree(p, p.Text("mode")); err != nil {
+			return false, err
+		}
 	}
 	return true, nil
+}
+
+// hasTree refuses devices that cannot have aggregators somewhere.
+func hasTree(p *experiment.Point, where string) error {
+	name, network := p.Profile.Origin.Name, &p.Profile.Fabric
+	switch {
+	case where == bySwitch && network.Units.At == "":
+		return &experiment.NoPoint{Why: fmt.Errorf("profile %s: no switch has a unit (fabric.units)", name)}
+	case network.MTU%sparse.PairBytes != 0:
+		return &experiment.NoPoint{Why: fmt.Errorf("profile %s: fabric.mtu: %d, expected a multiple of %d", name, network.MTU, sparse.PairBytes)}
+	}
+	return nil
 }
 
 func inTree(p *experiment.Point) bool {

@@ -104,8 +104,9 @@ func canPair(p *experiment.Point) (bool, error) {
 		return false, fmt.Errorf("--block: %d, expected a power of two", block)
 	case table&(table-1) != 0 || table > block:
 		return false, fmt.Errorf("--sums: %d, expected a power of two up to the %d of --block", table, block)
-	case p.Text("where") == bySwitch && p.Profile.Fabric.Units.At == "":
-		return false, &experiment.NoPoint{Why: fmt.Errorf("profile %s: no switch has a unit (fabric.units)", p.Profile.Origin.Name)}
+	}
+	if err := hasTree(p, p.Text("where")); err != nil {
+		return false, err
 	}
 	return true, nil
 }

@@ -95,6 +95,13 @@ func TestPointsOfPairs(t *testing.T) {
 		_, err = ofPairs.At(p, values)
 		require.ErrorContains(t, err, want)
 	}
+	odd, err := profile.Load("spin-dis", "fabric.mtu=1514")
+	require.NoError(t, err)
+	const want = "profile spin-dis: fabric.mtu: 1514, expected a multiple of 8"
+	_, err = ofPairs.At(odd, experiment.Values{"where": byNICTree})
+	require.ErrorContains(t, err, want)
+	_, err = inSwitch.At(odd, experiment.Values{"mode": byNICTree})
+	require.ErrorContains(t, err, want)
 }
 
 // The answer lists the densities, and says when there are none.
