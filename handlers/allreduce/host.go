@@ -81,9 +81,10 @@ type Options struct {
 	// Algorithm is the algorithm of all calls: allreduce.Boards, Doubling or
 	// Ring.
 	Algorithm uint32
-	// Window is how many runs of a call are under way at a time; 0: 1. Block is
-	// the largest size of a run in bytes, a multiple of 8; 0: the payload of a
-	// packet.
+	// Window is how many runs of a call are under way at a time; 0: 1. A handler
+	// reads the vectors of up to 8 at once: on a device that lets it read fewer
+	// (hpu.dma_handles), no more are under way. Block is the largest size of a run
+	// in bytes, a multiple of 8; 0: the payload of a packet.
 	Window, Block int
 	// Late means that the process has already waited. The module then locks the
 	// memory that it uses besides vectors with a system call, which takes time.
@@ -101,6 +102,9 @@ const (
 	firstPT = 255 // of group 0
 	lastPT  = 2 + 2*mailbox.Interfaces
 )
+
+// atOnce is how many vectors the module reads at once.
+const atOnce = 8
 
 // Sizes, bytes, and the place of the protection domain in match bits.
 const (
@@ -185,6 +189,10 @@ func (l *Loaded) check(o *Options) error {
 	if o.Window == 0 {
 		o.Window = 1
 	}
+	handles := l.cluster.Profile().HPU.DMAHandles
+	if handles < atOnce {
+		o.Window = min(o.Window, handles)
+	}
 	if o.Block == 0 {
 		o.Block = min(mtu&^7, 1<<16)
 	}
@@ -206,6 +214,10 @@ func (l *Loaded) check(o *Options) error {
 		if id.NID >= 1<<NodeBits || id.PID >= 1<<(32-NodeBits) {
 			return fmt.Errorf("allreduce: rank %d is %v, expected nodes below %d and processes below %d", i, id, 1<<NodeBits, 1<<(32-NodeBits))
 		}
+	}
+	plan := State{Call: Descriptor{Rank: uint32(o.Rank), Ranks: uint32(len(o.Members)), Algorithm: o.Algorithm}}
+	if plan.Plan(); handles < min(atOnce, int(plan.Links)) {
+		return fmt.Errorf("allreduce: rank %d of %d looks up %d ranks at once, and its device reads %d places (hpu.dma_handles)", o.Rank, len(o.Members), min(atOnce, plan.Links), handles)
 	}
 	return nil
 }

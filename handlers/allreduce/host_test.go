@@ -304,6 +304,24 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, g.c.Run(context.Background()))
 }
 
+// A handler that may read few places at once reads so many vectors. It does not
+// begin if it would have to look up more ranks.
+func TestFewHandles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	s := &storm{ranks: 4, o: Options{Algorithm: Doubling, Window: 9, Block: 64}}
+	c := stormCall{bytes: 20 * 64, op: Sum, kind: Int32, delays: make([]sim.Time, s.ranks)}
+	for range s.ranks {
+		c.vectors = append(c.vectors, elements(rng, c.bytes, c.kind))
+	}
+	s.calls = []stormCall{c}
+	for _, handles := range []string{"2", "4"} {
+		require.NoError(t, s.run(t, newGroup(t, t.Cleanup, "spin-int", s.ranks, runtime.Config{}, "hpu.dma_handles="+handles)))
+	}
+	few := newGroup(t, t.Cleanup, "spin-int", 8, runtime.Config{}, "hpu.dma_handles=2")
+	few.spawn(t, s.o, func(*runtime.Proc, *Module) error { return nil })
+	require.ErrorContains(t, few.c.Run(context.Background()), "looks up 3 ranks at once, and its device reads 2 places (hpu.dma_handles)")
+}
+
 // A module refuses vectors of another protection domain and counts them.
 func TestForeign(t *testing.T) {
 	g := newGroup(t, t.Cleanup, "exanest", 4, runtime.Config{}, allThere...)
