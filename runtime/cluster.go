@@ -32,7 +32,8 @@ type Config struct {
 	// cores, last level cache, memory controller, operating system and storage. Each
 	// has its own port of the network, bus to memory and SMMU, and its own processes,
 	// whose memory no other reaches. Nodes is a multiple of it. A run with several
-	// takes one core.
+	// takes one core. With fabric.rails a host's NICs are at leaves of their own: rails
+	// are a multiple of them.
 	NICs int
 	// Fabric makes the network of nodes 0 to nodes-1. The network posts its events
 	// to eng. nil: fabric.New. Build your own topology with fabric.NewNetwork;
@@ -168,6 +169,9 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	if cfg.NICs = max(cfg.NICs, 1); cfg.Nodes%cfg.NICs != 0 {
 		return nil, fmt.Errorf("runtime: %d nodes, expected a multiple of %d, the NICs of a host", cfg.Nodes, cfg.NICs)
+	}
+	if rails := cfg.Profile.Fabric.Rails; rails > 1 && rails%cfg.NICs != 0 {
+		return nil, &NetworkError{cfg.Profile.Name, fmt.Errorf("fabric.rails: %d, expected a multiple of %d, the NICs of a host", rails, cfg.NICs)}
 	}
 	eng := sim.New(cfg.Seed)
 	eng.SetTracer(cfg.Tracer)

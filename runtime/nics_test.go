@@ -41,4 +41,8 @@ func TestNICsShareAHost(t *testing.T) {
 
 	_, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 3, NICs: 2})
 	require.EqualError(t, err, "runtime: 3 nodes, expected a multiple of 2, the NICs of a host")
+	p, err = profile.Load("spin-int", "fabric.kind=leaf-spine", "fabric.radix=0", "fabric.leaf_nodes=2", "fabric.spines=1", "fabric.rails=3")
+	require.NoError(t, err)
+	_, err = runtime.NewCluster(runtime.Config{Profile: p, Nodes: 4, NICs: 2})
+	require.EqualError(t, err, "profile spin-int: fabric.rails: 3, expected a multiple of 2, the NICs of a host")
 }
