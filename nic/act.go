@@ -20,7 +20,6 @@ import (
 type act struct {
 	*env
 	sched    resuming
-	tenants  *tenants
 	runs     []*run // contexts, by their index
 	dma      dmaRoom
 	inject   func(rank int, op hpu.Op) int64

@@ -201,8 +201,8 @@ func (x *actStage) start(o *outgoing) {
 		x.inside++
 		x.post(x.now()+x.takes, kindLeaves, 0, nil)
 	}
-	if o.command {
-		x.post(x.now()+x.takes, kindWaiting, 0, func() { x.d.requests.commandRead() })
+	if m := o.command; m != nil {
+		x.post(x.now()+x.takes, kindWaiting, 0, func() { x.d.requests.commandRead(m) })
 	}
 	o.iface.Port.Sent(o.op, portals.NIOK)
 	o.iface.Port.Release(o.op)

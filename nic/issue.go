@@ -23,7 +23,7 @@ type issue struct {
 	data      []byte // to send, from HPU memory
 	page      *host.Page
 	timer     *timer  // that the issue waits for
-	owner     *Memory // OpTimerCancel: owner of the timer
+	owner     *Memory // OpTimerCancel: owner of the timer; a command: whose it is
 	datagrams bool    // for a put
 	// OpAck: the message to acknowledge. An operation from host memory: the
 	// message whose data must have landed before. nil: none.
@@ -77,7 +77,7 @@ func (d *act) checked(r *run, act hpu.Op, rec *hpu.Operation) (ho portals.Handle
 	case result != hpu.OK:
 	case rec.Options&optDatagrams != 0 && (rec.AckReq != 0 || act != hpu.OpPutFromHost && act != hpu.OpPutFromDevice):
 		result = hpu.Invalid
-	case commands(act) && d.requests.commands == d.spec.HandlerCommands:
+	case commands(act) && d.requests.full(r.task.in.handlers.memory, d.spec.HandlerCommands):
 		result = hpu.NoSpace
 	}
 	return ho, result
@@ -123,7 +123,8 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 		d.requests.promised++
 	}
 	if i.command {
-		d.requests.commands++
+		i.owner = in.handlers.memory
+		d.requests.command(i.owner, 1)
 	}
 	i.datagrams = rec.Options&optDatagrams != 0
 	if act == hpu.OpTimer || act == hpu.OpTimerAt {
@@ -286,7 +287,10 @@ func (d *act) issueDue(i *issue) {
 		o := d.out.prepare(i.ni, i.op, i)
 		o.completes = i.completes
 		o.frame.Self = toSelf(i.act)
-		o.device, o.command = i.device, i.command
+		o.device = i.device
+		if i.command {
+			o.command = i.owner
+		}
 		o.datagrams(i.datagrams)
 		if o.device {
 			d.requests.promised--

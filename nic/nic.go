@@ -113,9 +113,9 @@ func (n *NIC) Init(cfg *Config) {
 	n.serve = cfg.Serve
 	n.act = act{
 		tells: cfg.HPU.Costs.Depends(),
-		env:   e, sched: &n.schedule, tenants: n.schedule.tenants, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
+		env:   e, sched: &n.schedule, out: &n.transmit, room: &n.link, deposits: &n.deposit, runs: n.schedule.runs,
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
-		dma: dmaRoom{hpu: cfg.HPU, turns: newTurns(cfg.HPU, n.schedule.tenants)}, requests: requests{sched: &n.schedule},
+		dma: dmaRoom{hpu: cfg.HPU, turns: newTurns(cfg.HPU, n.schedule.tenants)}, requests: requests{sched: &n.schedule, tenants: n.schedule.tenants},
 	}
 	for _, o := range optional {
 		if s := o.connect(n, cfg); s != nil {

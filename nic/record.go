@@ -36,8 +36,8 @@ func (d *act) execute(r *run) hpu.Status {
 		d.tellContext(r, fn)
 	}
 	budget := d.hpu.MaxCycles + d.hpu.MaxCyclesPerByte*int64(bytes)
-	if d.tenants != nil {
-		budget = d.tenants.budget(h.memory, budget)
+	if t := d.requests.tenants; t != nil {
+		budget = t.budget(h.memory, budget)
 	}
 	s := r.ctx.Start(fn, r.ctx.ArgsAddr(), h.state, budget)
 	r.cycles = r.ctx.Cycles()

@@ -23,10 +23,28 @@ type requests struct {
 	promised int      // puts for a later moment
 	commands int      // operations from host memory and timers that have not left
 	sched    resuming
+	tenants  *tenants
 }
 
 // commandRead counts down when the data of a handler's operation has been read.
-func (s *requests) commandRead() { s.commands-- }
+func (s *requests) commandRead(m *Memory) { s.command(m, -1) }
+
+// command notes that handlers of a memory have n commands more.
+func (s *requests) command(m *Memory, n int) {
+	if s.commands += n; s.tenants != nil {
+		s.tenants.list[m.tenant].commands += n
+	}
+}
+
+// full reports whether the device, or the tenant of a memory, has as many commands
+// as it may.
+func (s *requests) full(m *Memory, most int) bool {
+	if s.commands == most || s.tenants == nil {
+		return s.commands == most
+	}
+	o := &s.tenants.list[m.tenant]
+	return o.HandlerCommands > 0 && o.commands == o.HandlerCommands
+}
 
 // issueWaiting sends a get or a fetching atomic from the device. Its handler
 // waits until the reply is in HPU memory.

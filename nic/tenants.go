@@ -33,6 +33,7 @@ type tenant struct {
 	waiting  int        // handlers
 	buffered int64      // bytes of packets
 	memory   int64      // bytes of its programs
+	commands int        // of its handlers
 	virtual  sim.Time
 	wanted   sim.Time // for how long it has wanted processors, up to since
 	since    sim.Time // when it began to want some; -1: it wants none
@@ -300,7 +301,7 @@ func (t *tenants) check(wrong func(format string, args ...any)) {
 	for i := range t.list {
 		o := &t.list[i]
 		tasks, waiting = tasks+o.tasks.len(), waiting+o.waiting
-		if o.handlers < 0 || o.waiting < 0 || o.buffered < 0 || o.memory < 0 || (o.since >= 0) != (o.handlers+o.waiting > 0) {
+		if o.handlers < 0 || o.waiting < 0 || o.buffered < 0 || o.memory < 0 || o.commands < 0 || (o.since >= 0) != (o.handlers+o.waiting > 0) {
 			wrong("tenant %q has %d handlers under way, %d that wait, %d bytes buffered, %d of memory", o.Name, o.handlers, o.waiting, o.buffered, o.memory)
 		}
 	}

@@ -289,3 +289,30 @@ func TestTurnsAreByWeight(t *testing.T) {
 		require.InDelta(t, 3, float64(moved[0])/float64(moved[1]), 0.3, "%v", moved)
 	})
 }
+
+// A tenant that has all the commands that it may have does not keep another from its
+// own, and has them again when they have ended.
+func TestCommandsOfTenants(t *testing.T) {
+	withEngine(t, func(e hpu.Engine, module []byte) {
+		x := newActStage(t, e, module, 3)
+		x.spec.HandlerCommands = 3
+		x.d.requests.tenants = newTenants(&x.env, Tenants{"few": {UID: 1, Weight: 1, HandlerCommands: 2}, "other": {UID: 2, Weight: 1}})
+		later := hpu.Action{Op: hpu.OpTimer, A: 500, Desc: hpu.Operation{Local: x.state, Length: 8}}
+		a := x.begin(0, nil, later, later, later)
+		b := x.begin(100*sim.Nanosecond, nil, later, later)
+		again := x.begin(2*sim.Microsecond, nil, later)
+		for tenant, list := range [][]*hand{{a, again}, {b}} {
+			for _, h := range list {
+				h.in.handlers = &installed{memory: &Memory{name: "x", program: x.program, tenant: uint16(tenant + 1)}}
+			}
+		}
+		x.finish()
+		require.Equal(t, hpu.NoSpace, a.results[2])
+		require.GreaterOrEqual(t, b.results[0], hpu.OK)
+		require.Equal(t, hpu.NoSpace, b.results[1], "of the device")
+		require.GreaterOrEqual(t, again.results[0], hpu.OK)
+		for i := range x.d.requests.tenants.list {
+			require.Zero(t, x.d.requests.tenants.list[i].commands)
+		}
+	})
+}

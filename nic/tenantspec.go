@@ -42,6 +42,9 @@ type Tenant struct {
 	// hpu.dma_bytes. So much of its reads is on the way. One larger operation goes
 	// alone.
 	DMABytes sim.Size `yaml:"dma_bytes,omitempty"`
+	// HandlerCommands is how many commands its handlers may have pending, before
+	// further ones get NO_SPACE: of nic.handler_commands.
+	HandlerCommands int `yaml:"handler_commands,omitempty"`
 	// NodeMemory is how much memory of the NIC its programs may have, of
 	// hpu.node_memory.
 	NodeMemory sim.Size `yaml:"node_memory,omitempty"`
@@ -98,6 +101,7 @@ func (t Tenants) Validate(h *HPUSpec, n *Spec) error {
 		if o.DMABytes > 0 && (h.Arbiter == "" || h.Arbiter == FIFO) {
 			wrong.Add(name+".dma_bytes", fmt.Errorf("%v without an order that looks at tenants: expected hpu.arbiter %s, %s or %s", o.DMABytes, RoundRobin, WFQ, WLBVT))
 		}
+		fields.Between(&wrong, name+".handler_commands", o.HandlerCommands, 0, max(n.HandlerCommands, 0))
 		fields.Between(&wrong, name+".node_memory", int64(o.NodeMemory), 0, max(int64(h.NodeMemory), 0))
 	}
 	return wrong.Join()

@@ -158,8 +158,8 @@ func (t *timer) reissue(i *issue) *issue {
 func (t *timer) expiryEnded() {
 	t.stands = 0
 	if t.issue == nil {
+		t.act.requests.command(t.owner, -1)
 		t.act.timers.give(t)
-		t.act.requests.commands--
 		return
 	}
 	t.Init(t.act.engine, t.act.id, kindIssue, t.issue)
@@ -190,8 +190,8 @@ func (t *timer) cancel() {
 		d.timers.missed += t.passed(d.now())
 	}
 	if t.issue = nil; t.stands == 0 {
+		d.requests.command(t.owner, -1)
 		d.timers.give(t)
-		d.requests.commands--
 	}
 	if i.completes != nil {
 		i.completes.operationEnded(0, 0)

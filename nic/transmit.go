@@ -50,7 +50,7 @@ type sender interface {
 type issuer interface {
 	// commandRead is called when the data of a handler's operation has been
 	// read.
-	commandRead()
+	commandRead(m *Memory)
 	// answerThere lets the handler that waits for a reply continue.
 	answerThere(cookie, bytes uint64, fail portals.FailType)
 }
@@ -67,9 +67,9 @@ type outgoing struct {
 	fail   portals.FailType // of reading the data
 	single bool             // each packet is a separate message
 	device bool             // the data comes from HPU memory
-	// of a handler: it counts against the command queue until its data has been
-	// read
-	command   bool
+	// whose handler it is of, if it counts against the command queue until its data
+	// has been read
+	command   *Memory
 	completes *pending // put: the message whose entry it completes
 	packets   int
 	mtu       int
@@ -373,8 +373,8 @@ func (t *transmit) fetchedAll(o *outgoing) {
 // dataRead ends the use of the operation's memory: the initiator may reuse the
 // buffer.
 func (t *transmit) dataRead(o *outgoing) {
-	if o.command {
-		t.handlers.commandRead()
+	if o.command != nil {
+		t.handlers.commandRead(o.command)
 	}
 	if t.undelivered != nil && o.frame.Target != t.rank && !o.frame.Datagram {
 		t.undelivered[o.frame.Number] = o

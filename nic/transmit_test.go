@@ -65,7 +65,7 @@ func (x *transmitAlone) send(p packet) {
 }
 
 // commandRead and answerThere are the handlers, of which there are none.
-func (x *transmitAlone) commandRead() { require.Fail(x.t, "a command of a handler") }
+func (x *transmitAlone) commandRead(*Memory) { require.Fail(x.t, "a command of a handler") }
 
 func (x *transmitAlone) answerThere(_, _ uint64, _ portals.FailType) {
 	require.Fail(x.t, "an answer for a handler")
