@@ -80,6 +80,7 @@ func (t *tenants) push(k task) {
 	o = t.owner(k)
 	if o.waiting == 0 {
 		o.waits = t.env.now()
+		o.virtual = max(o.virtual, t.now) // what it did not use is no credit
 	}
 	o.waiting++
 	t.waiting++
@@ -142,7 +143,6 @@ func (t *tenants) wants(o *tenant) {
 		return
 	}
 	o.since = t.env.now()
-	o.virtual = max(o.virtual, t.now) // what it did not use is no credit
 }
 
 // begins notes that a handler gets a processor, or a cluster takes it.

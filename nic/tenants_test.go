@@ -316,3 +316,41 @@ func TestCommandsOfTenants(t *testing.T) {
 		}
 	})
 }
+
+// A tenant one of whose handlers has waited for long has no credit from that time:
+// when it floods the HPUs it has its part of them, not all until it has caught up.
+func TestWaitingIsNoCredit(t *testing.T) {
+	const floods, looks = 20 * sim.Microsecond, 10 * sim.Microsecond
+	for _, arbiter := range []string{WFQ, WLBVT} {
+		for _, cores := range []int{1, 2, 8} {
+			x := newStage(t, HPUSpec{Cores: cores, Contexts: 2}, nil)
+			x.share(arbiter, Tenant{Weight: 1}, Tenant{Weight: 1})
+			sleeper, flood, victim := x.message(1, false), x.message(1000*cores, false), x.message(2000*cores, false)
+			sleeper.handlers.memory.tenant, flood.handlers.memory.tenant, victim.handlers.memory.tenant = 1, 1, 2
+			x.parts = func(k task) []part {
+				if k.in == sleeper {
+					return []part{{cycles: 1, wait: floods + 2*looks}, {cycles: 1}}
+				}
+				return []part{{cycles: 50}}
+			}
+			x.comes(0, sleeper, 0)
+			for k := range 2000 * cores {
+				x.comes(0, victim, k)
+			}
+			for k := range 1000 * cores {
+				x.comes(floods, flood, k)
+			}
+			require.NoError(t, x.s.engine.Run())
+			had := sim.Time(0)
+			for _, r := range x.log {
+				if r.in == flood && r.start < floods+looks {
+					had += min(r.end, floods+looks) - r.start
+				}
+			}
+			require.Less(t, float64(had)/float64(looks)/float64(cores), 0.51, "%s, %d HPUs", arbiter, cores)
+			if arbiter == WFQ {
+				require.Greater(t, float64(had)/float64(looks)/float64(cores), 0.49, "%d HPUs", cores)
+			}
+		}
+	}
+}
