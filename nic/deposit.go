@@ -235,6 +235,9 @@ func (d *deposit) wrote(in *inbound, write int) {
 	case in.underway > 0:
 	case in.reply:
 		d.finish(in)
+	case in.record:
+		in.record = false
+		d.writeRecord(d, depositRecord, 0, in, in.order, in.landed)
 	case in.over:
 		if in.handlers != nil {
 			in.handlers.memory.uses--
@@ -282,6 +285,9 @@ func (d *deposit) complete(in *inbound) {
 			return
 		}
 		d.finish(in)
+		return
+	}
+	if in.record = in.turns > 0; in.record { // it would be on the bus before them
 		return
 	}
 	// The handler and the host learn at the same moment that the data has

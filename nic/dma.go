@@ -327,7 +327,9 @@ func (d *act) issueDMA(o *dmaOp) {
 	}
 	if d.dma.turns != nil {
 		l := d.dma.turns.of(o)
-		l.ops.push(o)
+		if l.ops.push(o); o.op == hpu.OpDMAToHost {
+			o.in.turns++
+		}
 		d.dma.turns.put(d, l, o)
 		return
 	}

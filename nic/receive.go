@@ -21,6 +21,8 @@ type inbound struct {
 	waiting  []int32    // that wait for the end of the header handler
 	barriers []barrier  // that wait for writes
 	line     host.Order // of a reply: its own line
+	turns    int32      // writes that tenants' turns keep from the bus
+	record   bool       // the record of the end waits for them
 
 	// For few messages:
 	lost loss

@@ -95,7 +95,9 @@ func (t *turns) put(d *act, l *dmaLine, by *dmaOp) {
 		}
 		o := l.ops.front()
 		if o.sent += int32(n); int(o.sent) == o.access.Length {
-			l.ops.pop()
+			if l.ops.pop(); o.op == hpu.OpDMAToHost {
+				o.in.turns--
+			}
 		}
 		if a := &o.access; n == a.Length {
 			o.put(d, a)

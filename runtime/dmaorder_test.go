@@ -9,6 +9,7 @@ import (
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -145,4 +146,30 @@ func TestDMAAtomicWaitsForItsOwnWrites(t *testing.T) {
 	require.Less(t, answered, landed)
 	require.Zero(t, r.word(scratch2), "what the add found")
 	require.Equal(t, uint64(1), binary.LittleEndian.Uint64(r.host))
+}
+
+// The record of a message's end waits for writes of its handlers that take turns
+// with those of other tenants, and are not on the bus yet.
+func TestRecordIsBehindTurns(t *testing.T) {
+	const bytes = 4096
+	eachProfile(t, func(t *testing.T, name string) {
+		p, err := profile.Load(name)
+		require.NoError(t, err)
+		device := *p
+		device.HPU.Arbiter, device.HPU.ClusterTasks, device.HPU.Fragment = nic.WFQ, 0, 64
+		device.Tenants = nic.Tenants{"light": {UID: 0, Weight: 1}, "heavy": {UID: 1, Weight: 8}}
+		seen := 0
+		r := conduct(t, setup{
+			loaded: &device, length: 8,
+			payload: []rec{do(hpu.OpDMAToHostNB, 0, 0, scratch, bytes), do(hpu.OpDMAToHostNB, 0, bytes, scratch, bytes), end(hpu.Success)},
+			target: func(p *runtime.Proc, r *rig) error {
+				_, err := p.NI().EQWait(r.eq)
+				require.Equal(r, pattern(bytes, 50), r.memory.host.Slice(bytes, 2*bytes).Read(), "at the event")
+				seen++
+				return err
+			},
+		})
+		r.noHandlerErrors()
+		require.Equal(t, 1, seen)
+	})
 }
