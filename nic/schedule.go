@@ -326,7 +326,11 @@ func unbuffer(s *schedule, in *inbound, bytes int64) {
 // wait for a processor. A completion handler may always wait: a message has at
 // most one, and the message had a place.
 func (s *schedule) queueFull(m *Memory) bool {
-	return int(s.waiting) >= s.hpu.WaitingHandlers || s.tenants != nil && !s.tenants.room(m, 1, 0)
+	waiting := int(s.waiting)
+	if s.tenants != nil {
+		waiting -= s.tenants.beyond
+	}
+	return waiting >= s.hpu.WaitingHandlers || s.tenants != nil && !s.tenants.room(m, 1, 0)
 }
 
 // overflow drops packet i for lack of room and disables the portal table entry.

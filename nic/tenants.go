@@ -15,6 +15,7 @@ type tenants struct {
 	list    []tenant // the first has the processes that no other has
 	of      map[uint32]uint16
 	waiting int // handlers of all
+	beyond  int // completion handlers of them, beyond what their tenants may have waiting
 	pick    func(t *tenants) int
 	limit   bool           // WLBVT
 	module  *arbiterModule // in place of the arbiter; nil: none
@@ -82,7 +83,9 @@ func (t *tenants) push(k task) {
 		o.waits = t.env.now()
 		o.virtual = max(o.virtual, t.now) // what it did not use is no credit
 	}
-	o.waiting++
+	if o.waiting++; o.isBeyond(o.waiting) {
+		t.beyond++
+	}
 	t.waiting++
 	t.wants(o)
 }
@@ -100,6 +103,9 @@ func (t *tenants) pop() (k task, ok bool) {
 	}
 	k = t.list[i].tasks.pop()
 	o := t.owner(k)
+	if o.isBeyond(o.waiting) {
+		t.beyond--
+	}
 	if o.waiting--; o.waiting == 0 {
 		o.Waited += t.env.now() - o.waits
 	}
@@ -135,6 +141,12 @@ func (t *tenants) fillClusters(s *schedule) {
 		i, _ := h.choose(k.in.flow)
 		s.take(i, k)
 	}
+}
+
+// isBeyond reports whether a number of handlers that wait is more than a tenant's
+// budget.
+func (o *tenant) isBeyond(waiting int) bool {
+	return o.WaitingHandlers > 0 && waiting > o.WaitingHandlers
 }
 
 // wants notes that a tenant has a handler that waits or is under way.

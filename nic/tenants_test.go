@@ -354,3 +354,19 @@ func TestWaitingIsNoCredit(t *testing.T) {
 		}
 	}
 }
+
+// Completion handlers may always wait. Those of one tenant, however many, do not take
+// the places of another, which has room in its own budget.
+func TestCompletionHandlersTakeNoPlaces(t *testing.T) {
+	x := newStage(t, HPUSpec{Cores: 1, Contexts: 1}, nil)
+	x.s.hpu.WaitingHandlers = 4
+	x.share(WFQ, Tenant{Weight: 1, WaitingHandlers: 2}, Tenant{Weight: 1})
+	x.parts = func(task) []part { return []part{{cycles: 50}} }
+	for range 10 {
+		in := x.message(1, false)
+		in.handlers.memory.tenant = 1
+		x.s.completion(in)
+	}
+	require.True(t, x.s.queueFull(&Memory{tenant: 1}))
+	require.False(t, x.s.queueFull(&Memory{tenant: 2}))
+}
