@@ -41,11 +41,13 @@ const (
 // siege is a run.
 type siege struct {
 	*rand.Rand
+	run     uint64
 	prof    *profile.Profile
 	c       *runtime.Cluster
 	secret  [8]byte
 	packets int // of a message of the victim
 	slow    bool
+	endless bool   // sources of villains
 	ignore  uint64 // match bits that the victim's entry ignores
 	flow    portals.PTOptions
 
@@ -59,9 +61,16 @@ type siege struct {
 	loot     []runtime.View // all host memory that villains can write
 }
 
-// newSiege draws a device and tenants. villains: 0 is the victim alone.
+// newSiege begins a run. villains: 0 is the victim alone.
 func newSiege(t *testing.T, seed uint64, run, villains int) *siege {
-	k := &siege{Rand: rand.New(rand.NewPCG(seed, uint64(run)))}
+	k := drawSiege(t, seed, run)
+	k.start(t, villains, k.victim, k.sender)
+	return k
+}
+
+// drawSiege draws a device and tenants.
+func drawSiege(t *testing.T, seed uint64, run int) *siege {
+	k := &siege{Rand: rand.New(rand.NewPCG(seed, uint64(run))), run: uint64(run)}
 	p, err := profile.Load([]string{"pspin", "spin-int", "exanest"}[k.IntN(3)])
 	require.NoError(t, err)
 	device := *p
@@ -101,16 +110,21 @@ func newSiege(t *testing.T, seed uint64, run, villains int) *siege {
 	if k.flow = 0; k.IntN(2) == 0 {
 		k.flow, k.ignore = portals.OptPTFlowCtrl, portals.SizeMax
 	}
-	k.c, err = runtime.NewCluster(runtime.Config{Profile: k.prof, Nodes: 4, Engine: labEngine, Limits: sim.Limits{Events: 200_000}})
+	return k
+}
+
+// start begins a run with programs for the victim and its sender.
+func (k *siege) start(t *testing.T, villains int, victim, sender func(p *runtime.Proc) error) {
+	var err error
+	k.c, err = runtime.NewCluster(runtime.Config{Profile: k.prof, Nodes: 4, Engine: labEngine, Limits: sim.Limits{Events: 1_000_000}})
 	require.NoError(t, err)
-	require.NoError(t, k.c.Spawn(0, "victim", k.victim))
-	require.NoError(t, k.c.Spawn(1, "sender", k.sender))
-	for i := range min(villains, n) {
-		code := &villain{Rand: rand.New(rand.NewPCG(k.Uint64(), uint64(run)))}
+	require.NoError(t, k.c.Spawn(0, "victim", victim))
+	require.NoError(t, k.c.Spawn(1, "sender", sender))
+	for i := range min(villains, len(k.prof.Tenants)-1) {
+		code := &villain{Rand: rand.New(rand.NewPCG(k.Uint64(), k.run))}
 		require.NoError(t, k.c.SpawnService(0, fmt.Sprint("villain", i), func(p *runtime.Proc) error { return k.villain(p, code, uint32(2+i)) }))
 		require.NoError(t, k.c.SpawnService(2, fmt.Sprint("source", i), func(p *runtime.Proc) error { return k.source(p, code.Rand, uint32(i)) }))
 	}
-	return k
 }
 
 // message is the bytes of a message of the victim: the secret, and where they are.
@@ -370,11 +384,11 @@ func (k *siege) source(p *runtime.Proc, g *rand.Rand, number uint32) error {
 	}
 	p.Sleep(sim.Microsecond)
 	most := 1 + g.IntN(2000)
-	for range villainRound {
+	for round := 0; k.endless || round < villainRound; round++ {
 		if err := ni.Put(portals.Put{MD: md, Length: uint64(g.IntN(data.Len() + 1)), Target: portals.PhysID(0, 1+number)}); err != nil {
 			return err
 		}
-		p.Sleep(sim.Time(g.IntN(most)) * sim.Nanosecond)
+		p.Sleep(max(1, sim.Time(g.IntN(most))) * sim.Nanosecond)
 	}
 	return nil
 }
