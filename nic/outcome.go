@@ -40,6 +40,7 @@ func (s *schedule) judge(t task, out *hpu.Outcome, failed *failedAccess) portals
 		switch {
 		case out.Err.Kind == hpu.TrapBudget:
 			s.triggerFlowControl(t.in)
+			err = s.tenants.explains(t, err)
 		case out.Err.Kind.Code() == hpu.Segv:
 			fail = portals.NISegv
 		}

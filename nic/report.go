@@ -173,8 +173,14 @@ func (r *Report) Messages() int { return Messages(r.Losses) + r.LossesBeyond }
 func (e *env) describe(l *loss) string {
 	switch l.cause {
 	case packetBufferFull:
+		if l.tenant != "" {
+			return fmt.Sprintf("the packet buffer had no more room for tenant %[1]s (tenants.%[1]s.packet_buffer)", l.tenant)
+		}
 		return fmt.Sprintf("the packet buffer was full (nic.packet_buffer, %v)%s", e.spec.PacketBuffer, e.beyondLink())
 	case handlersWaiting:
+		if l.tenant != "" {
+			return fmt.Sprintf("too many handlers of tenant %[1]s waited for an HPU (tenants.%[1]s.waiting_handlers)", l.tenant)
+		}
 		return fmt.Sprintf("too many handlers waited for an HPU (hpu.waiting_handlers, %d)", e.hpu.WaitingHandlers)
 	case messageMemoryFull:
 		return "as many messages were being handled as the entry has memory for"
@@ -202,6 +208,7 @@ type loss struct {
 	at      sim.Time
 	packets int
 	bytes   uint64
+	tenant  string // whose budget was the cause; empty: the device had no room
 
 	// If the cause is memory:
 	address uint64

@@ -215,22 +215,23 @@ func (s *schedule) begin(in *inbound) {
 		in.phase = phaseDeposit
 		return
 	}
+	in.handlers = h
 	if s.queueFull(h.memory) {
 		s.lose(in, handlersWaiting, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
+		in.handlers = nil
 		in.discards(handlersWaiting)
 		return
 	}
-	in.handlers = h
 	if in.spoiled && (h.header.Valid() || !h.payload.Valid()) {
 		in.handlers = nil
 		in.discard()
 		return
 	}
 	if !s.admitted(in) {
-		in.handlers = nil
 		s.lose(in, messageMemoryFull, in.frame.Packets, d.MLength)
 		s.triggerFlowControl(in)
+		in.handlers = nil
 		in.discards(messageMemoryFull)
 		return
 	}
@@ -348,7 +349,7 @@ func (s *schedule) overflow(in *inbound, i int, cause fate) {
 // lose counts dropped packets of a message and their bytes that would have been
 // delivered.
 func (s *schedule) lose(in *inbound, cause fate, packets int, bytes uint64) {
-	in.lose(loss{cause: cause, at: s.now()}, packets, bytes)
+	in.lose(loss{cause: cause, at: s.now(), tenant: s.tenants.blames(s, in, cause)}, packets, bytes)
 	in.dropped += bytes
 	s.dropped += int64(packets)
 	if s.tenants != nil && in.handlers != nil {

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/spinsim/spinsim/hpu"
@@ -20,7 +21,7 @@ type tenants struct {
 	limit   bool           // WLBVT
 	module  *arbiterModule // in place of the arbiter; nil: none
 	turn    int            // of RoundRobin: who was last
-	now     sim.Time       // WFQ: virtual time at which the last handler began
+	now     float64        // WFQ: virtual time at which the last handler began
 }
 
 // tenant is the books of one.
@@ -35,10 +36,10 @@ type tenant struct {
 	buffered int64      // bytes of packets
 	memory   int64      // bytes of its programs
 	commands int        // of its handlers
-	virtual  sim.Time
-	wanted   sim.Time // for how long it has wanted processors, up to since
-	since    sim.Time // when it began to want some; -1: it wants none
-	waits    sim.Time // since when a handler or more waits, if any does
+	virtual  float64    // time by weight, ps
+	wanted   sim.Time   // for how long it has wanted processors, up to since
+	since    sim.Time   // when it began to want some; -1: it wants none
+	waits    sim.Time   // since when a handler or more waits, if any does
 }
 
 // TenantStats are the counts of a tenant at a NIC since the start of the run.
@@ -169,7 +170,7 @@ func (t *tenants) begins(k task) {
 func (t *tenants) runs(k task, d sim.Time) {
 	o := t.owner(k)
 	o.Time += d
-	o.virtual += d * maxWeight / sim.Time(o.Weight)
+	o.virtual += float64(d) / float64(o.Weight)
 }
 
 // ends notes the end of a handler.
@@ -192,7 +193,7 @@ var pickers = map[string]func(t *tenants) int{
 	FIFO:       nil,
 	RoundRobin: (*tenants).nextInTurn,
 	WFQ: func(t *tenants) int {
-		return t.least(func(o *tenant) float64 { return float64(o.virtual) })
+		return t.least(func(o *tenant) float64 { return o.virtual })
 	},
 	WLBVT: func(t *tenants) int { return t.least(t.mean) },
 }
@@ -305,6 +306,28 @@ func (t *tenants) budget(m *Memory, device int64) int64 {
 		return min(most, device)
 	}
 	return device
+}
+
+// explains adds to the error of a handler that the watchdog ended the field that
+// bounds it, if it is the tenant's.
+func (t *tenants) explains(k task, err error) error {
+	if t == nil || t.owner(k).MaxCycles == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; tenants.%s.max_cycles: %d", err, t.owner(k).Name, t.owner(k).MaxCycles)
+}
+
+// blames names the tenant of a message whose own budget has no room; empty: it is
+// the device that has none.
+func (t *tenants) blames(s *schedule, in *inbound, cause fate) string {
+	if t == nil || in.handlers == nil || cause != packetBufferFull && cause != handlersWaiting {
+		return ""
+	}
+	o := &t.list[in.handlers.memory.tenant]
+	if cause == packetBufferFull && (o.PacketBuffer == 0 || s.buffered+int64(in.frame.MTU) > int64(s.spec.PacketBuffer)) || cause == handlersWaiting && (o.WaitingHandlers == 0 || o.waiting < o.WaitingHandlers) {
+		return ""
+	}
+	return o.Name
 }
 
 // check compares the books with each other.

@@ -1,8 +1,10 @@
 package nic
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/spinsim/spinsim/internal/fields"
@@ -75,6 +77,8 @@ func Arbiters() []string { return []string{FIFO, RoundRobin, WFQ, WLBVT} }
 
 const maxWeight = 1 << 16
 
+var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 // Names lists the tenants in alphabetical order.
 func (t Tenants) Names() []string { return slices.Sorted(maps.Keys(t)) }
 
@@ -85,6 +89,9 @@ func (t Tenants) Validate(h *HPUSpec, n *Spec) error {
 	of := make(map[uint32]string)
 	for _, name := range t.Names() {
 		o := t[name]
+		if !tenantName.MatchString(name) {
+			wrong.Add(fmt.Sprintf("%q", name), errors.New("expected a name of letters, digits, _ and -"))
+		}
 		if other, taken := of[o.UID]; taken {
 			wrong.Add(name+".uid", fmt.Errorf("%d, which tenant %s has: expected another", o.UID, other))
 		}

@@ -163,7 +163,7 @@ func (p *Profile) Validate() error {
 	}
 	wrong.Below("serve", p.Serve.Validate(p.Pools))
 	wrong.Below("tenants", p.Tenants.Validate(&p.HPU, &p.NIC))
-	if a := p.HPU.Arbiter; a != "" && a != nic.FIFO && len(p.Tenants) == 0 {
+	if a := p.HPU.Arbiter; slices.Contains(nic.Arbiters()[1:], a) && len(p.Tenants) == 0 {
 		wrong.Add("hpu.arbiter", fmt.Errorf("%s without tenants, whose handlers it tells apart: expected section tenants", a))
 	}
 	wrong.Below("host", p.Host.Validate())
