@@ -120,7 +120,18 @@ type server struct {
 	disk    *host.Disk // there
 }
 
-// New checks the options and starts the servers.
+// New checks the options and starts the servers. For example:
+//
+//	array, err := raid5.New(cluster, raid5.Options{
+//		Layout: raid5.Layout{Data: 4, Unit: 4096, Rows: 1 << 20}, Servers: []int{2, 3, 4, 5, 1},
+//		Mode: raid5.Handlers, Clients: 1,
+//	})
+//	client, err := array.Open(p, 0)  // in a process, before it first waits
+//	err = client.Write(offset, view) // any offset and length; returns when parity has it
+//	err = client.Read(offset, view)
+//	err = client.Fail(2)             // from now on without server 2
+//	err = client.Rebuild()           // one in its place is filled; no client writes meanwhile
+//	client.Restored()
 func New(c *runtime.Cluster, o Options) (*Array, error) {
 	if o.Cores == 0 || o.Mode == Handlers {
 		o.Cores = 1

@@ -103,7 +103,15 @@ type server struct {
 	in     *handlers.Installed
 }
 
-// New checks the options and starts the servers.
+// New checks the options and starts the servers. For example:
+//
+//	group, err := replicate.New(cluster, replicate.Options{
+//		Servers: []int{1, 2, 3}, Bytes: 1 << 20, Mode: replicate.Handlers, Clients: 1,
+//	})
+//	client, err := group.Open(p, 0)
+//	err = client.Write(offset, view) // until every server has it
+//	err = client.Fail(1)             // from now on without server 1
+//	err = client.Copy(1)             // one in its place is filled; no client writes meanwhile
 func New(c *runtime.Cluster, o Options) (*Group, error) {
 	if err := o.check(c); err != nil {
 		return nil, err
