@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/spinsim/spinsim/host"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/sim"
 )
@@ -369,4 +370,13 @@ func TestCompletionHandlersTakeNoPlaces(t *testing.T) {
 	}
 	require.True(t, x.s.queueFull(&Memory{tenant: 1}))
 	require.False(t, x.s.queueFull(&Memory{tenant: 2}))
+}
+
+// A piece takes the way to memory that its operation takes, and lies behind the
+// pieces before it.
+func TestPiecesTakeTheWayOfTheirOperation(t *testing.T) {
+	d := &act{env: &env{core: new(Core)}}
+	o := &dmaOp{access: host.Access{Addr: 1000, Length: 100, Ports: 2, Flow: 7}, dmaState: dmaState{sent: 96}}
+	a := o.pieceOf(d, 32)
+	require.Equal(t, []any{uint8(2), uint64(7), uint64(1064), 32}, []any{a.Ports, a.Flow, a.Addr, a.Length})
 }

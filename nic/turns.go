@@ -120,6 +120,7 @@ func (o *dmaOp) pieceOf(d *act, n int) *host.Access {
 		at = o.region.Addr(o.offset)
 	}
 	a.Space, a.Length, a.Client, a.Ref, a.Addr, a.Order, a.Flow = from.Space, n, d, o, at+uint64(int(o.sent)-n), from.Order, from.Flow
+	a.Ports = from.Ports
 	o.landing++
 	return a
 }
