@@ -29,14 +29,13 @@ type Bus struct {
 	reads   *Server  // resource for data to the device
 	writes  *Server  // resource for data to memory
 	streams streams
-	watch   func(a *Access, toMemory bool, from, to sim.Time, bytes int)
+	more    *moreBus // nil: nothing of it
 	// Cache is told about the writes of devices. nil: there is none. Set it before
 	// the first access.
 	Cache *Cache
 
 	own   [2]Server
 	begun uint64 // number of streams so far
-	ports []ports
 }
 
 // Kinds of bus events.
@@ -89,7 +88,9 @@ func (b *Bus) Paged() bool { return b.translator != nil }
 
 // Watch calls f for every transfer of an access with a Flow, with the time it
 // takes the bus, for a timeline.
-func (b *Bus) Watch(f func(a *Access, toMemory bool, from, to sim.Time, bytes int)) { b.watch = f }
+func (b *Bus) Watch(f func(a *Access, toMemory bool, from, to sim.Time, bytes int)) {
+	b.extend().watch = f
+}
 
 // Bytes returns the number of bytes that crossed so far, in both directions.
 func (b *Bus) Bytes() int64 { return b.bytes }
@@ -124,7 +125,7 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 	start, end := now, now
 	b.bytes += int64(a.Length)
 	if a.Ports != 0 {
-		start, at := b.ports[a.Ports-1].write(now, a.Length, b.landing)
+		start, at := b.more.ports[a.Ports-1].write(now, a.Length, b.landing)
 		b.draw(a, true, at-b.landing, a.Length)
 		if begun = start <= now; a.Begin && (tell || !begun) {
 			b.post(start, kindBegun, 0, 0, a)
@@ -154,7 +155,7 @@ func (b *Bus) write(a *Access, tell bool) (begun bool) {
 func (b *Bus) request(a *Access) sim.Time {
 	now := b.engine.Now()
 	if a.Ports != 0 {
-		return max(now+b.asking, b.ports[a.Ports-1].landed)
+		return max(now+b.asking, b.more.ports[a.Ports-1].landed)
 	}
 	if !b.bare && b.reads != b.writes {
 		now = max(now, b.writes.Free())
@@ -228,7 +229,7 @@ func (b *Bus) answer(a *Access) {
 	b.bytes += n
 	sent := b.engine.Now()
 	if a.Ports != 0 {
-		sent = b.ports[a.Ports-1].read(sent, a.Length)
+		sent = b.more.ports[a.Ports-1].read(sent, a.Length)
 	} else if b.bare {
 		sent += b.rate.Time(n)
 	} else {
@@ -364,15 +365,15 @@ func (b *Bus) done(a *Access, i int, f smmu.Flight) {
 }
 
 func (b *Bus) draw(a *Access, toMemory bool, sent sim.Time, bytes int) {
-	if b.watch == nil || a.Flow == 0 {
+	if b.more == nil || b.more.watch == nil || a.Flow == 0 {
 		return
 	}
 	took := b.rate.Time(int64(bytes))
 	switch {
 	case a.Ports != 0:
-		took = b.ports[a.Ports-1].rate.Time(int64(bytes))
+		took = b.more.ports[a.Ports-1].rate.Time(int64(bytes))
 	case b.bare:
 		took = 0
 	}
-	b.watch(a, toMemory, sent-took, sent, bytes)
+	b.more.watch(a, toMemory, sent-took, sent, bytes)
 }

@@ -11,6 +11,19 @@ type ports struct {
 	landed sim.Time // when the last write lands
 }
 
+// moreBus is what few buses have.
+type moreBus struct {
+	watch func(a *Access, toMemory bool, from, to sim.Time, bytes int) // nil: nobody does
+	ports []ports
+}
+
+func (b *Bus) extend() *moreBus {
+	if b.more == nil {
+		b.more = new(moreBus)
+	}
+	return b.more
+}
+
 // AddPorts adds n ports with a rate for each direction, and returns their number
 // for Access.Ports. Call it before the first access.
 //
@@ -19,8 +32,9 @@ type ports struct {
 // ports, and these land in the order in which they are made. Between accesses
 // through others there is no order, not even for accesses of an Order.
 func (b *Bus) AddPorts(n int, rate sim.Rate) uint8 {
-	b.ports = append(b.ports, ports{rate: rate, reads: make([]Server, n), writes: make([]Server, n)})
-	return uint8(len(b.ports))
+	more := b.extend()
+	more.ports = append(more.ports, ports{rate: rate, reads: make([]Server, n), writes: make([]Server, n)})
+	return uint8(len(more.ports))
 }
 
 // write moves the bytes of an access to memory, and returns when they begin to

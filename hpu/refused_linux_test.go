@@ -50,7 +50,7 @@ func TestRefusedMemory(t *testing.T) {
 func refuse(t *testing.T, engine string, later bool) {
 	spec := testSpec()
 	spec.MaxCodeBytes = 1 << 24
-	n := 1 << 18 // megabytes of code
+	n := 3 << 17 // megabytes of code
 	if later {
 		n = 1
 	}
@@ -78,7 +78,7 @@ func refuse(t *testing.T, engine string, later bool) {
 		_, size, _ := strings.Cut(string(status), "VmSize:")
 		kib, err := strconv.ParseUint(strings.Fields(size)[0], 10, 64)
 		require.NoError(t, err)
-		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: kib<<10 + 1<<19, Max: math.MaxInt64}))
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: kib<<10 + 1<<20, Max: math.MaxInt64}))
 	}
 	if !later {
 		bound()

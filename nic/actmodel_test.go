@@ -44,6 +44,7 @@ func TestActCarriesDMAOut(t *testing.T) {
 				if t := x.d.dma.turns; t != nil {
 					for i := range t.lines {
 						l := &t.lines[i]
+						full += l.ops.len()
 						require.LessOrEqual(rt, l.reading, max(l.most, dmaSlot))
 						require.LessOrEqual(rt, l.queued, max(l.quantum, dmaSlot))
 					}

@@ -103,7 +103,7 @@ func TestDocumentSaysWhatVectorsGain(t *testing.T) {
 	command := "compare pspin-loops --profile docs/profiles/spin-int-simd.yaml --loop floats,lanes"
 	cycles := column(t, "cycles", command)
 	require.Contains(t, strings.Join(strings.Fields(string(text)), " "),
-		fmt.Sprintf("`spinsim %s` adds four floats in %.0f cycles, with vectors in %.0f.", command, cycles[0], cycles[1]))
+		fmt.Sprintf("`%s` adds four floats in %.0f cycles, with vectors in %.0f.", command, cycles[0], cycles[1]))
 }
 
 // The table of calibrated and predicted numbers has the figures that commands

@@ -33,7 +33,7 @@ func suggested(t *testing.T, line ...string) (values []string) {
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"compare bcast --profile spin-i":                    "spin-int spin-int-sc17",
-		"compare bcast --profile spin-int,exa":              "spin-int,exanest spin-int,exanest-qfdb",
+		"compare bcast --profile spin-int,exa":              "spin-int,exanest spin-int,exanest-gemm spin-int,exanest-qfdb",
 		"compare bcast --profile exanest,spin-int@2026-11":  "exanest,spin-int@2026-11",
 		"compare bcast --waterfall eth":                     "eth-npf",
 		"compare bcast --mode rdma,spin":                    "rdma,spin-store rdma,spin-stream",

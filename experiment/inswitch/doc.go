@@ -9,6 +9,6 @@ var Publication = &experiment.Publication{
 	Experiments: []*experiment.Experiment{inSwitch, ofPairs},
 	Runs: []experiment.PublicationRun{
 		{Experiment: "inswitch", Quick: experiment.Choice{Values: "ranks=2,16 size=64KiB"}},
-		{Experiment: "sparse", Quick: experiment.Choice{Values: "density=1%,50% size=64KiB"}},
+		{Experiment: "sparse", Quick: experiment.Choice{Values: "density=1%,50%"}},
 	},
 }

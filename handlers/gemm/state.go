@@ -50,10 +50,18 @@ type State struct {
 	Done    uint32     // products of the call that are computed, modulo 2^32
 	Stored  uint32     // tiles of C that are in memory
 	Reports uint64     // the word for the host
-	A       [2]Tile    // of products with even and odd numbers
-	B       [2]Tile    // likewise
-	C       [2]Tile    // of tiles of C with even and odd numbers
 }
+
+// Tiles are the accelerator's own memory of matrices, behind its State.
+type Tiles struct {
+	_ structs.HostLayout
+	A [2]Tile // of products with even and odd numbers
+	B [2]Tile // likewise
+	C [2]Tile // of tiles of C with even and odd numbers
+}
+
+// TilesBytes is the size of Tiles.
+const TilesBytes = 6 * TileBytes
 
 // Counts counts what an accelerator has done.
 type Counts struct {

@@ -2,7 +2,7 @@
 // float32, in tiles of 128 x 128.
 //
 //spin:library gemm 1.0
-//spin:needs spaces=entry,handler host_memory=8 entry_options=op_put
+//spin:needs memory=6*65536 spaces=entry,handler host_memory=8 entry_options=op_put
 //spin:needs handler=load user_header=48
 package main
 
@@ -28,15 +28,15 @@ func load(h *spin.Header, s *gemm.State) spin.Code {
 		next(s, n+1) // it begins as soon as these tiles are there
 	}
 	p := s.Call.Product(n)
-	a := spin.DMAFromHostNB(spin.MEHostMem, p.A, bytes(&s.A[n%2]))
-	b := spin.DMAFromHostNB(spin.MEHostMem, p.B, bytes(&s.B[n%2]))
+	a := spin.DMAFromHostNB(spin.MEHostMem, p.A, bytes(&tiles(s).A[n%2]))
+	b := spin.DMAFromHostNB(spin.MEHostMem, p.B, bytes(&tiles(s).B[n%2]))
 	failed := false
 	if p.First {
 		// the tile before the last still lies in its place
 		for s.Active != 0 && s.Stored+1 < p.Of {
 			spin.Wait32(&s.Stored, s.Stored)
 		}
-		failed = spin.DMAFromHostNB(spin.MEHostMem, p.C, bytes(&s.C[p.Of%2])).Wait().Failed()
+		failed = spin.DMAFromHostNB(spin.MEHostMem, p.C, bytes(&tiles(s).C[p.Of%2])).Wait().Failed()
 	}
 	failed = a.Wait().Failed() || failed
 	if b.Wait().Failed() || failed {
@@ -105,7 +105,7 @@ func multiply(h *spin.Payload, s *gemm.State) spin.Code {
 		return spin.Drop
 	}
 	if s.Call.Times == 0 {
-		gemm.Multiply(&s.A[n%2], &s.B[n%2], &s.C[s.Call.Product(n).Of%2])
+		gemm.Multiply(&tiles(s).A[n%2], &tiles(s).B[n%2], &tiles(s).C[s.Call.Product(n).Of%2])
 	}
 	s.Counts.Products++
 	spin.FAdd32(&s.Done, 1) // at the time when the product is there
@@ -122,7 +122,7 @@ func store(h *spin.Completion, s *gemm.State) spin.Code {
 	if s.Active == 0 || !p.Last {
 		return spin.Success
 	}
-	if spin.DMAToHost(spin.MEHostMem, p.C, bytes(&s.C[p.Of%2])).Failed() {
+	if spin.DMAToHost(spin.MEHostMem, p.C, bytes(&tiles(s).C[p.Of%2])).Failed() {
 		fail(s)
 		return spin.Success
 	}
@@ -143,6 +143,9 @@ func number(bits, n uint64) uint64 {
 	}
 	return n
 }
+
+// tiles is where the tiles are.
+func tiles(s *gemm.State) *gemm.Tiles { return spin.At[gemm.Tiles](spin.After(s)) }
 
 func bytes(t *gemm.Tile) []byte { return spin.AddrOf(t).Bytes(gemm.TileBytes) }
 

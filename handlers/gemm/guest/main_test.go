@@ -27,7 +27,7 @@ const (
 
 func newBench(t *testing.T) *bench {
 	b := &bench{d: spintest.New(t, spintest.Config{MTU: 256, HostMem: 5 * gemm.TileBytes, HandlerHostMem: 8, NID: 3})}
-	b.s = spintest.NewState[gemm.State](b.d, 0)
+	b.s = spintest.NewState[gemm.State](b.d, gemm.TilesBytes)
 	b.s.MatchBits, b.s.NID, b.s.PT, b.s.DoneCT = 9<<32, 3, 5, 6
 	b.d.Counters = map[spin.Counter]*spintest.Count{6: {}}
 	for i := 0; i < len(b.d.Host); i += 4 {

@@ -85,7 +85,7 @@ func TestRaces(t *testing.T) {
 // TestLibrariesHaveNoRaces runs the handlers of all built-in libraries on their
 // intended device, with messages of many packets at the same time.
 func TestLibrariesHaveNoRaces(t *testing.T) {
-	device := map[string]string{"mailbox": "exanest-qfdb", "rdma": "exanest-qfdb", "part": "exanest-qfdb", "allreduce": "exanest-qfdb", "rnr": "ib-npf", "backupring": "eth-npf"}
+	device := map[string]string{"mailbox": "exanest-qfdb", "rdma": "exanest-qfdb", "part": "exanest-qfdb", "allreduce": "exanest-qfdb", "gemm": "exanest-gemm", "rnr": "ib-npf", "backupring": "eth-npf"}
 	for _, library := range handlers.Names() {
 		t.Run(library, func(t *testing.T) {
 			l := handlers.Must(library)
