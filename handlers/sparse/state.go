@@ -9,8 +9,9 @@
 //
 //	library, err := sparse.Load(cluster)
 //	tree, err := reduction.Switches(cluster, members, 0)
-//	group, err := library.Group(sparse.Options{Members: members, Tree: tree, Span: 4096}) // before the programs
-//	m, err := group.Open(p, rank)                                                     // in each program
+//	o := sparse.Options{Members: members, Tree: tree, Span: 4096}
+//	group, err := library.Group(o) // before the programs
+//	m, err := group.Open(p, rank)  // in each program
 //	err = m.Allreduce(1<<20, pairs, func(sum []sparse.Pair) { ... })
 package sparse
 
