@@ -106,6 +106,28 @@ func (a *AddressSpace) Take(addr, n uint64) (*Page, bool) {
 	return a.slab.Keep(a.slab.pieces), true
 }
 
+// Move copies n bytes, at least 1, from one range without bytes of its own to
+// another, and shares their pages where it can. It returns false if they are not
+// such ranges: then nothing has changed.
+func Move(a *AddressSpace, to, from, n uint64) bool {
+	r, q := a.writtenAt(to, n), a.writtenAt(from, n)
+	if r == nil || q == nil || r == q {
+		return false
+	}
+	for at := uint64(0); at < n; {
+		part, ok := a.Part(from+at, n-at)
+		if !ok {
+			break // their owner knows that they are gone
+		}
+		if p := q.written.find(from - q.start + at); p != nil {
+			a.offered = p.page
+		}
+		a.Deposit(to+at, part)
+		at += uint64(len(part))
+	}
+	return true
+}
+
 // Discard says that nobody needs the n bytes at addr any more. What they are
 // then is not defined.
 func (a *AddressSpace) Discard(addr, n uint64) {

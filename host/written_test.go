@@ -29,13 +29,14 @@ func TestWrittenRangesHaveTheirBytes(t *testing.T) {
 		var slab Slab
 		n := rapid.IntRange(leastWritten, 4*leastWritten).Draw(t, "size")
 		spaces, flat, addr := make([]*AddressSpace, 2), make([][]byte, 2), make([]uint64, 2)
+		next, flatNext := make([]uint64, 2), [2][leastWritten]byte{} // another range of each
 		for i := range spaces {
 			spaces[i], flat[i] = unwatched(), make([]byte, n)
 			defer spaces[i].Release()
 			spaces[i].From(&slab)
 			spaces[i].Alloc(100)
 			addr[i] = spaces[i].Alloc(n)
-			spaces[i].Alloc(leastWritten)
+			next[i] = spaces[i].Alloc(leastWritten)
 			require.True(t, spaces[i].Apart(addr[i], uint64(n)))
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -43,7 +44,7 @@ func TestWrittenRangesHaveTheirBytes(t *testing.T) {
 			length := rapid.OneOf(rapid.Just(PageLeast), rapid.IntRange(0, 3*PageLeast)).Draw(t, "length")
 			at := rapid.OneOf(rapid.IntRange(0, n-length), rapid.Just((n-length)/PageLeast*PageLeast)).Draw(t, "at")
 			a, piece := addr[i]+uint64(at), flat[i][at:at+length]
-			switch rapid.SampledFrom([]string{"deposit", "deposit", "deposit", "load", "part", "bytes"}).Draw(t, "what") {
+			switch rapid.SampledFrom([]string{"deposit", "deposit", "deposit", "load", "part", "move", "bytes"}).Draw(t, "what") {
 			case "deposit":
 				b := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte") % 4}, length)
 				require.True(t, spaces[i].Deposit(a, b))
@@ -58,6 +59,19 @@ func TestWrittenRangesHaveTheirBytes(t *testing.T) {
 				require.True(t, ok)
 				require.Equal(t, length > 0, len(b) > 0)
 				require.Equal(t, piece[:len(b)], b)
+			case "move":
+				at := rapid.IntRange(0, leastWritten-length).Draw(t, "there")
+				other, there := next[i]+uint64(at), flatNext[i][at:at+length]
+				from, to, have, want := a, other, piece, there
+				if rapid.Bool().Draw(t, "back") {
+					from, to, have, want = other, a, there, piece
+				}
+				apart := spaces[i].Apart(from, uint64(length)) && spaces[i].Apart(to, uint64(length))
+				require.Equal(t, apart, Move(spaces[i], to, from, uint64(length)))
+				require.False(t, Move(spaces[i], to, to, uint64(length)))
+				if apart {
+					copy(want, have)
+				}
 			case "bytes": // a program, or an atomic, that may change them
 				if rapid.IntRange(0, 9).Draw(t, "now") == 0 {
 					b, ok := spaces[i].Bytes(a, uint64(length))
@@ -80,6 +94,8 @@ func TestWrittenRangesHaveTheirBytes(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, flat[i], b)
 			require.False(t, a.Apart(addr[i], uint64(n)))
+			b, _ = a.Bytes(next[i], leastWritten)
+			require.Equal(t, flatNext[i][:], b)
 		}
 		require.Zero(t, slab.live.Live())
 	})

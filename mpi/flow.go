@@ -58,7 +58,8 @@ func (t *overPortals) newLetter(q *Request) (*letter, error) {
 		return l, nil
 	}
 	v, err := t.r.p.View(q.addr, q.length)
-	l.data = append(l.data, v.Read()...)
+	l.data = slices.Grow(l.data, v.Len())[:v.Len()]
+	v.CopyTo(l.data)
 	return l, err
 }
 

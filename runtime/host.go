@@ -102,7 +102,10 @@ func (p *Proc) Copy(dst, src View) {
 	n := min(dst.Len(), src.Len())
 	to, from := dst.Slice(0, n), src.Slice(0, n)
 	to.touchBoth(from)
-	to.replace(from.bytes())
+	own := n > 0 && to.proc == from.proc && to.data == nil && from.data == nil
+	if !own || !host.Move(to.proc.memory, to.addr, from.addr, uint64(n)) {
+		to.replace(from.bytes())
+	}
 	s := host.Stream{}
 	if p.node.bus.Cache == nil {
 		s.Add(2 * int64(n))

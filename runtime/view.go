@@ -217,7 +217,10 @@ func (v View) Store(t *host.Thread, b []byte) error {
 // returns the number of bytes. Only the touch takes time.
 func (v View) CopyTo(b []byte) int {
 	n := min(len(b), v.n)
-	return copy(b, v.Slice(0, n).Read())
+	for at, part := range v.Slice(0, n).Parts() {
+		copy(b[at:], part)
+	}
+	return n
 }
 
 // Raw returns the bytes for setting up before the process first waits. It takes
