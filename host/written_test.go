@@ -21,6 +21,73 @@ func unwatched() *AddressSpace {
 	return a
 }
 
+// twin is an address space with two ranges without bytes of their own, and flat
+// memory with what they should have.
+type twin struct {
+	*AddressSpace
+	addr [2]uint64
+	flat [2][]byte
+}
+
+func newTwin(t *rapid.T, slab *Slab, n int) *twin {
+	w := &twin{AddressSpace: unwatched()}
+	w.From(slab)
+	w.Alloc(100)
+	for k, n := range []int{n, leastWritten} {
+		w.addr[k], w.flat[k] = w.Alloc(n), make([]byte, n)
+		require.True(t, w.Apart(w.addr[k], uint64(n)))
+	}
+	return w
+}
+
+// step stores, loads, moves or changes length bytes at a place of the first range.
+func (w *twin) step(t *rapid.T, at, length int) {
+	a, piece := w.addr[0]+uint64(at), w.flat[0][at:at+length]
+	switch rapid.SampledFrom([]string{"deposit", "deposit", "deposit", "load", "part", "move", "bytes"}).Draw(t, "what") {
+	case "deposit":
+		b := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte") % 4}, length)
+		require.True(t, w.Deposit(a, b))
+		copy(piece, b)
+		clear(b)
+	case "load":
+		b := make([]byte, length)
+		require.Equal(t, length, w.Load(a, b))
+		require.Equal(t, piece, b)
+	case "part":
+		b, ok := w.Part(a, uint64(length))
+		require.True(t, ok)
+		require.Equal(t, length > 0, len(b) > 0)
+		require.Equal(t, piece[:len(b)], b)
+	case "move":
+		w.move(t, a, piece)
+	case "bytes": // a program, or an atomic, that may change them
+		if rapid.IntRange(0, 9).Draw(t, "now") == 0 {
+			b, ok := w.Bytes(a, uint64(length))
+			require.True(t, ok)
+			require.Equal(t, piece, b)
+			for k := range b {
+				b[k], piece[k] = 9, 9
+			}
+		}
+	}
+}
+
+// move moves bytes to the other range or from there.
+func (w *twin) move(t *rapid.T, to uint64, want []byte) {
+	length := uint64(len(want))
+	at := rapid.IntRange(0, leastWritten-len(want)).Draw(t, "there")
+	from, have := w.addr[1]+uint64(at), w.flat[1][at:at+len(want)]
+	if rapid.Bool().Draw(t, "back") {
+		from, to, have, want = to, from, want, have
+	}
+	apart := w.Apart(from, length) && w.Apart(to, length)
+	require.Equal(t, apart, Move(w.AddressSpace, to, from, length))
+	require.False(t, Move(w.AddressSpace, to, to, length))
+	if apart {
+		copy(want, have)
+	}
+}
+
 // Whatever devices store, load and change, in whatever pieces, and whenever
 // programs look: memory without bytes of its own has the bytes of flat memory.
 // Two processes of a domain share pages, but not their changes.
@@ -28,74 +95,28 @@ func TestWrittenRangesHaveTheirBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var slab Slab
 		n := rapid.IntRange(leastWritten, 4*leastWritten).Draw(t, "size")
-		spaces, flat, addr := make([]*AddressSpace, 2), make([][]byte, 2), make([]uint64, 2)
-		next, flatNext := make([]uint64, 2), [2][leastWritten]byte{} // another range of each
-		for i := range spaces {
-			spaces[i], flat[i] = unwatched(), make([]byte, n)
-			defer spaces[i].Release()
-			spaces[i].From(&slab)
-			spaces[i].Alloc(100)
-			addr[i] = spaces[i].Alloc(n)
-			next[i] = spaces[i].Alloc(leastWritten)
-			require.True(t, spaces[i].Apart(addr[i], uint64(n)))
-		}
+		twins := []*twin{newTwin(t, &slab, n), newTwin(t, &slab, n)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			i := rapid.IntRange(0, 1).Draw(t, "process")
+			w := twins[rapid.IntRange(0, 1).Draw(t, "process")]
 			length := rapid.OneOf(rapid.Just(PageLeast), rapid.IntRange(0, 3*PageLeast)).Draw(t, "length")
 			at := rapid.OneOf(rapid.IntRange(0, n-length), rapid.Just((n-length)/PageLeast*PageLeast)).Draw(t, "at")
-			a, piece := addr[i]+uint64(at), flat[i][at:at+length]
-			switch rapid.SampledFrom([]string{"deposit", "deposit", "deposit", "load", "part", "move", "bytes"}).Draw(t, "what") {
-			case "deposit":
-				b := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte") % 4}, length)
-				require.True(t, spaces[i].Deposit(a, b))
-				copy(piece, b)
-				clear(b)
-			case "load":
-				b := make([]byte, length)
-				require.Equal(t, length, spaces[i].Load(a, b))
-				require.Equal(t, piece, b)
-			case "part":
-				b, ok := spaces[i].Part(a, uint64(length))
-				require.True(t, ok)
-				require.Equal(t, length > 0, len(b) > 0)
-				require.Equal(t, piece[:len(b)], b)
-			case "move":
-				at := rapid.IntRange(0, leastWritten-length).Draw(t, "there")
-				other, there := next[i]+uint64(at), flatNext[i][at:at+length]
-				from, to, have, want := a, other, piece, there
-				if rapid.Bool().Draw(t, "back") {
-					from, to, have, want = other, a, there, piece
-				}
-				apart := spaces[i].Apart(from, uint64(length)) && spaces[i].Apart(to, uint64(length))
-				require.Equal(t, apart, Move(spaces[i], to, from, uint64(length)))
-				require.False(t, Move(spaces[i], to, to, uint64(length)))
-				if apart {
-					copy(want, have)
-				}
-			case "bytes": // a program, or an atomic, that may change them
-				if rapid.IntRange(0, 9).Draw(t, "now") == 0 {
-					b, ok := spaces[i].Bytes(a, uint64(length))
-					require.True(t, ok)
-					require.Equal(t, piece, b)
-					for k := range b {
-						b[k], piece[k] = 9, 9
-					}
-				}
-			}
+			w.step(t, at, length)
 		}
-		for i, a := range spaces {
-			require.False(t, a.Deposit(addr[i]+uint64(n)-1, []byte{1, 2}))
-			require.Zero(t, a.Load(addr[i]-8, make([]byte, 9)))
-			require.False(t, a.Apart(addr[i], uint64(n)+1))
+		for _, w := range twins {
+			start := w.addr[0]
+			require.False(t, w.Deposit(start+uint64(n)-1, []byte{1, 2}))
+			require.Zero(t, w.Load(start-8, make([]byte, 9)))
+			require.False(t, w.Apart(start, uint64(n)+1))
 			all := make([]byte, n)
-			require.Equal(t, n, a.Load(addr[i], all))
-			require.Equal(t, flat[i], all)
-			b, ok := a.Bytes(addr[i], uint64(n))
-			require.True(t, ok)
-			require.Equal(t, flat[i], b)
-			require.False(t, a.Apart(addr[i], uint64(n)))
-			b, _ = a.Bytes(next[i], leastWritten)
-			require.Equal(t, flatNext[i][:], b)
+			require.Equal(t, n, w.Load(start, all))
+			require.Equal(t, w.flat[0], all)
+			for k, flat := range w.flat {
+				b, ok := w.Bytes(w.addr[k], uint64(len(flat)))
+				require.True(t, ok)
+				require.Equal(t, flat, b)
+				require.False(t, w.Apart(w.addr[k], uint64(len(flat))))
+			}
+			w.Release()
 		}
 		require.Zero(t, slab.live.Live())
 	})
