@@ -32,7 +32,7 @@ type Page struct {
 	bytes []byte
 	uses  int
 	print uint64
-	home  *Slab
+	home  *Slab // nil: the bytes are one user's own, who changes them
 }
 
 // Bytes returns the bytes, only for reading.
@@ -73,10 +73,7 @@ func (s *Slab) take(n int) []byte {
 // Keep returns a page with the bytes of b, at least 1, for one more user. If one
 // of the latest pages has them already, it is that page.
 func (s *Slab) Keep(b []byte) *Page {
-	if s.recent == nil {
-		s.recent, s.unused = make([]*Page, 1<<recentBits), make([][]*Page, mostKept/grain+1)
-	}
-	s.live.Add(1)
+	s.another()
 	mark := printOf(b)
 	at := &s.recent[mark>>(64-recentBits)]
 	if p := *at; p != nil && p.print == mark && bytes.Equal(p.bytes, b) {
@@ -88,6 +85,23 @@ func (s *Slab) Keep(b []byte) *Page {
 	p.uses, p.print, p.home = 1, mark, s
 	*at = p
 	return p
+}
+
+// own returns a page of n zeros, at least 1, that its only user changes.
+func (s *Slab) own(n int) *Page {
+	s.another()
+	p := s.page(n)
+	clear(p.bytes)
+	p.uses, p.print, p.home = 1, 0, nil
+	return p
+}
+
+// another counts a use of a page.
+func (s *Slab) another() {
+	if s.recent == nil {
+		s.recent, s.unused = make([]*Page, 1<<recentBits), make([][]*Page, mostKept/grain+1)
+	}
+	s.live.Add(1)
 }
 
 // share is Keep without a copy, if page p holds b and is of this slab. p may be

@@ -102,7 +102,7 @@ func (p *Proc) Copy(dst, src View) {
 	n := min(dst.Len(), src.Len())
 	to, from := dst.Slice(0, n), src.Slice(0, n)
 	to.touchBoth(from)
-	own := n > 0 && to.proc == from.proc && to.data == nil && from.data == nil
+	own := n > 0 && to.proc == from.proc && from.data == nil
 	if !own || !host.Move(to.proc.memory, to.addr, from.addr, uint64(n)) {
 		to.replace(from.bytes())
 	}
