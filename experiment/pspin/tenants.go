@@ -63,6 +63,7 @@ each divided by its weight, is 1 if all have what they should, and 1/n if one of
 		Summary: []string{experiment.ProfileColumn, "arbiter", "tenants", "weights", "spread", "jain", "worst", "packets", "busy"},
 	},
 	Caveats:   wantedLess,
+	Ledger:    ledgerTenants(),
 	Undivided: "it measures parts of the processors, not the time of an operation",
 	Notes:     []string{aside},
 }
