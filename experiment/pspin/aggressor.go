@@ -115,6 +115,9 @@ func aggressorAnswer(results []*experiment.Result) []string {
 		if r.Point.Text("limit") == "half" {
 			name += " with a limit of half"
 		}
+		if results[0].Point.Profile != results[len(results)-1].Point.Profile {
+			name += " on " + r.Point.Profile.Origin.Name
+		}
 		return fmt.Sprintf("%.2f with %s", r.Float("slowdown"), name)
 	}
 	both := say(worst)

@@ -18,7 +18,7 @@ func measured(t *testing.T, e *experiment.Experiment, device string, values map[
 	t.Helper()
 	s, err := experiment.New(e)
 	require.NoError(t, err)
-	s.Profiles = []string{device}
+	s.Profiles = strings.Split(device, ",")
 	for name, value := range values {
 		require.NoError(t, s.Choose(name, value))
 	}
@@ -100,9 +100,12 @@ func TestTenantsSendBytes(t *testing.T) {
 	}
 }
 
-// A single point is the worst and the best: the answer says it once.
+// A single point is the worst and the best: the answer says it once. Of several
+// devices it says which.
 func TestAggressorAnswer(t *testing.T) {
 	results := measured(t, aggressor, "pspin", map[string]string{"arbiter": "fifo,wfq", "limit": "none", "spread": "2", "packets": "10"})
 	require.Regexp(t, `^The victim's [^:]*: \d+\.\d\d with fifo, \d\.\d\d with wfq\.$`, aggressorAnswer(results)[0])
 	require.Regexp(t, `^The victim's [^:]*: \d\.\d\d with wfq\.$`, aggressorAnswer(results[1:])[0])
+	results = measured(t, aggressor, "pspin,spin-int", map[string]string{"arbiter": "wfq", "limit": "none", "spread": "2", "packets": "10"})
+	require.Regexp(t, `^The victim's [^:]*: \d\.\d\d with wfq on pspin, \d\.\d\d with wfq on spin-int\.$`, aggressorAnswer(results)[0])
 }
