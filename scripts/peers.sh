@@ -69,11 +69,13 @@ htsim() {
 	"$spinsim" goal gen permutation --ranks 1024 --size 2MiB -o permutation.goal
 	awk '/^rank/ { rank = $2 } /^send/ { list[++n] = rank "->" $4 " id " n " start 0 size " $2 + 0 }
 		END { print "Nodes 1024\nConnections " n; for (i = 1; i <= n; i++) print list[i] }' permutation.goal >permutation.cm
-	ours=(goal run permutation.goal --on nodes --matching host)
-	local kind
+	local kind payload
 	for kind in roce ndp; do
 		theirs=(htsim/sim/datacenter/htsim_$kind -tm permutation.cm -nodes 1024 -tiers 3 -linkspeed 400000 -mtu 4096 -q 100 -end 1000 -strat ecmp_host -paths 16 -o log)
-		beside "permutation 1024 x 2 MiB" "$kind"
+		for payload in none checked; do # theirs have none
+			ours=(goal run permutation.goal --on nodes --matching host --payload "$payload")
+			beside "permutation 1024 x 2 MiB, $payload" "$kind"
+		done
 		[[ $(grep -ci finished theirs.out) == $(awk 'NR == 2 { print $2 }' permutation.cm) ]] || die "htsim_$kind: not all flows have finished"
 	done
 }
