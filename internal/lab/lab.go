@@ -1,6 +1,10 @@
 // Package lab is the common part of the experiments of its folders: a scenario,
 // and handlers on messages. Both run once for a point, and list what went wrong
 // beside their values.
+//
+//	run.go     the cluster, and the entries of its nodes
+//	record.go  what the Portals interfaces did, with times
+//	lab.go     columns and values of a run
 package lab
 
 import (

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
-	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"
@@ -79,13 +79,13 @@ const (
 // trial is a run in progress.
 type trial struct {
 	*Config
-	cluster *runtime.Cluster
+	*lab.Run
+
 	chosen  *handlers.Plan
-	memory  *nic.Memory
+	in      *handlers.Installed // nil: not yet
+	failed  error               // why they could not be installed
 	host    runtime.View
 	handler runtime.View // handler host memory
-	spin    *portals.Spin
-	ni      *runtime.NI
 	cts     []portals.Handle
 	record  *recorder
 }
@@ -102,25 +102,32 @@ func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.run(ctx)
+	return x.report(ctx)
 }
 
-// run runs a prepared configuration. The module has code that observes this run.
-func (x *trial) run(ctx context.Context) (*Report, error) {
+// report runs a prepared configuration. The module has code that observes this run.
+func (x *trial) report(ctx context.Context) (report *Report, err error) {
 	m, err := x.observed(x.record)
 	if err != nil {
 		return nil, err
 	}
 	x.chosen = m.plan
 	x.record.look(m.module)
+	x.Run = &lab.Run{Keep: x.record.keep, See: x.record.see}
 	c := x.Watched
-	c.Profile, c.Nodes, c.Engine = x.Profile, 1+x.nodes(), x.Engine
-	c.Explain, c.Watch, c.InjectDMA = x.record, x.record.watch, x.record.inject
-	if x.cluster, err = runtime.NewCluster(c); err != nil {
-		return nil, err
-	}
-	report, err := x.programs(ctx)
-	return report, errors.Join(err, x.cluster.Close())
+	c.Profile, c.Nodes, c.Engine, c.Watch, c.InjectDMA = x.Profile, 1+x.nodes(), x.Engine, x.record.watch, x.record.inject
+	err = x.Do(ctx, c, x.program, x.main, func(err error) error {
+		if x.failed != nil {
+			return x.failed
+		}
+		// a limit may end the run before it begins
+		if err != nil && !lab.Early(err) || x.in == nil {
+			return err
+		}
+		report = x.collect(err)
+		return nil
+	})
+	return report, err
 }
 
 // prepare makes all checks of a configuration that need no cluster. m is the
@@ -335,83 +342,57 @@ func (c *Config) nodes() int {
 	return n
 }
 
-// programs runs the programs of all nodes.
-func (x *trial) programs(ctx context.Context) (*Report, error) {
-	ready := error(nil)
-	if err := x.cluster.Spawn(x.Node, "device", func(p *runtime.Proc) error {
-		ready = x.install(p)
-		return ready
-	}); err != nil {
-		return nil, err
+// program names the program of a node.
+func (x *trial) program(node int) string {
+	if node == x.Node {
+		return "device"
 	}
-	for node := range 1 + x.nodes() {
-		if node == x.Node {
-			continue
-		}
-		if err := x.cluster.Spawn(node, "peer", func(p *runtime.Proc) error { return x.peer(p) }); err != nil {
-			return nil, err
-		}
-	}
-	err := x.cluster.Run(ctx)
-	if ready != nil {
-		return nil, ready
-	}
-	var stuck *sim.StuckError
-	var limit *sim.LimitError
-	if err != nil && !errors.As(err, &stuck) && !errors.As(err, &limit) {
-		return nil, err
-	}
-	if x.memory == nil { // a limit ended the run before it began
-		return nil, err
-	}
-	return x.report(err), nil
+	return "peer"
 }
 
-// install creates the entry with the handlers.
-func (x *trial) install(p *runtime.Proc) error {
-	x.ni = p.NI()
-	state, err := x.initialState()
+func (x *trial) main(n *lab.Node) error {
+	if n.Rank() != x.Node {
+		return x.peer(n)
+	}
+	x.failed = x.device(n)
+	return x.failed
+}
+
+// every entry takes all messages.
+var every = portals.ME{
+	UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0), Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
+}
+
+// device creates the entry with the handlers.
+func (x *trial) device(n *lab.Node) error {
+	state, err := x.initialState(n)
 	if err != nil {
 		return err
 	}
-	x.handler = prepared(p, x.HandlerHost)
-	in, err := x.chosen.Install(p, handlers.Options{
-		State: state, Memory: int64(x.HPUMemory), UserHeader: int64(x.UserHeader),
-		HostMemory: portals.Region{Start: x.handler.Addr(), Length: uint64(x.handler.Len())},
-	})
+	x.handler = prepared(n, x.HandlerHost)
+	x.in, err = n.Install(x.chosen, handlers.Options{State: state, Memory: int64(x.HPUMemory), UserHeader: int64(x.UserHeader)}, x.handler)
 	if err != nil {
 		return err
 	}
-	x.memory, x.spin = in.HPU, in.Spin
-	x.host = prepared(p, x.Host)
-	eq, err := x.ni.Objects().EQAlloc(eventSlots)
-	if err != nil {
+	x.host = prepared(n, x.Host)
+	if err := n.MakeQueue(eventSlots); err != nil {
 		return err
 	}
 	// flow control: a killed handler disables the portal table entry
-	pt, err := x.ni.Objects().PTAlloc(portals.OptPTFlowCtrl|in.PTOptions, eq, 0)
-	if err != nil {
-		return err
-	}
-	entry := portals.ME{
-		Start: x.host.Addr(), Length: uint64(x.host.Len()), UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
-		Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
-	}
-	in.Attach(&entry)
-	_, err = x.ni.MEAppend(pt, &entry, portals.PriorityList, 0)
+	_, err = n.Offer([]lab.Entry{{ME: every, PTs: portals.OptPTFlowCtrl | x.in.PTOptions, Memory: x.host, Handlers: x.in}})
 	return err
 }
 
 // prepared allocates memory of a process with the given content.
-func prepared(p *runtime.Proc, content []byte) runtime.View {
-	v := p.Alloc(len(content))
+func prepared(n *lab.Node, content []byte) runtime.View {
+	v := n.Alloc(len(content))
 	copy(v.Raw(), content)
 	return v
 }
 
 // initialState returns the state with the handles of the counters that it
 // names.
-func (x *trial) initialState() (state []byte, err error) {
+func (x *trial) initialState(n *lab.Node) (state []byte, err error) {
 	if x.State.Bytes != nil {
 		state = append([]byte(nil), x.State.Bytes...)
 	} else if state, err = x.chosen.Initial(nil, x.Device()); err != nil {
@@ -419,11 +400,11 @@ func (x *trial) initialState() (state []byte, err error) {
 	}
 	for _, c := range x.State.Counters {
 		for len(x.cts) <= c.Counter {
-			ct, err := x.ni.Objects().CTAlloc()
+			ct, err := n.NI().Objects().CTAlloc()
 			if err != nil {
 				return nil, err
 			}
-			x.ni.Objects().Label(ct, fmt.Sprintf("state counter %d", len(x.cts)))
+			n.NI().Objects().Label(ct, fmt.Sprintf("state counter %d", len(x.cts)))
 			x.cts = append(x.cts, ct)
 		}
 		binary.LittleEndian.PutUint32(state[c.Offset:], uint32(x.cts[c.Counter]))
@@ -435,26 +416,20 @@ func (x *trial) initialState() (state []byte, err error) {
 
 // peer is the program of every other node. It offers memory to the operations
 // of handlers and sends the messages of its node.
-func (x *trial) peer(p *runtime.Proc) error {
-	ni := p.NI()
-	memory := p.Alloc(peerMemory)
+func (x *trial) peer(n *lab.Node) error {
+	memory := n.Alloc(peerMemory)
 	for i, b := 0, memory.Raw(); i < len(b); i++ {
 		b[i] = byte(i)
 	}
-	eq, err := ni.Objects().EQAlloc(eventSlots)
-	if err != nil {
+	if err := n.MakeQueue(eventSlots); err != nil {
 		return err
 	}
-	for pt := range uint32(min(peerPTs, x.Profile.Limits.MaxPTIndex+1)) {
-		if _, err := ni.Objects().PTAlloc(0, eq, pt); err != nil {
-			return err
-		}
-		if _, err := ni.MEAppend(pt, &portals.ME{
-			Start: memory.Addr(), Length: peerMemory, UID: portals.UIDAny, MatchID: portals.AnyID, IgnoreBits: ^uint64(0),
-			Options: portals.OptMEOpPut | portals.OptMEOpGet | portals.OptMEEventLinkDisable,
-		}, portals.PriorityList, 0); err != nil {
-			return err
-		}
+	entries := make([]lab.Entry, min(peerPTs, x.Profile.Limits.MaxPTIndex+1))
+	for pt := range entries {
+		entries[pt] = lab.Entry{ME: every, PT: uint32(pt), Memory: memory}
+	}
+	if _, err := n.Offer(entries); err != nil {
+		return err
 	}
 	ack := portals.NoAck
 	if x.Ack {
@@ -467,19 +442,19 @@ func (x *trial) peer(p *runtime.Proc) error {
 	var own []message
 	for i := range x.Messages {
 		m := &x.Messages[i]
-		if m.Source != p.Rank() {
+		if m.Source != n.Rank() {
 			continue
 		}
-		data := prepared(p, m.Data)
-		md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: eq})
+		data := prepared(n, m.Data)
+		md, err := n.NI().Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: n.Queue})
 		if err != nil {
 			return err
 		}
 		own = append(own, message{m, md})
 	}
 	for _, m := range own {
-		p.SleepUntil(max(m.At, p.Now()))
-		if err := ni.Put(portals.Put{MD: m.md, Length: uint64(len(m.Data)), Ack: ack, Target: portals.PhysID(uint32(x.Node), 0), MatchBits: m.MatchBits, RemoteOffset: m.Offset, HdrData: m.HdrData}); err != nil {
+		n.SleepUntil(max(m.At, n.Now()))
+		if err := n.NI().Put(portals.Put{MD: m.md, Length: uint64(len(m.Data)), Ack: ack, Target: portals.PhysID(uint32(x.Node), 0), MatchBits: m.MatchBits, RemoteOffset: m.Offset, HdrData: m.HdrData}); err != nil {
 			return err
 		}
 	}

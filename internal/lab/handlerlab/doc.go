@@ -7,7 +7,7 @@
 //
 //	packets.go   the messages to send, read from text
 //	state.go     the state of the handlers: typed values or bytes
-//	cluster.go   the nodes and their host programs
+//	cluster.go   the checks of a run, and the programs of its nodes
 //	record.go    records the steps of the handlers
 //	report.go    the results of a run
 //	text.go      the same for people

@@ -308,7 +308,7 @@ func (b *Bench) report(ctx context.Context, p *experiment.Point) (*Report, error
 		return nil, err
 	}
 	x.Watched = p.Config(ctx, 0)
-	r, err := x.run(ctx)
+	r, err := x.report(ctx)
 	if limit := (*sim.LimitError)(nil); err != nil && !errors.Is(err, context.Canceled) && !errors.As(err, &limit) {
 		return nil, cli.BadInput(err)
 	}

@@ -365,7 +365,7 @@ func (d *races) moved(h *raceHandler, s *nic.HandlerStep) {
 	default:
 		return
 	}
-	if l := d.rec.x.memory.Program().Layout(); addr < l.Base && uint64(addr)+n <= uint64(l.HPU+l.HPUBytes) {
+	if l := d.rec.x.in.HPU.Program().Layout(); addr < l.Base && uint64(addr)+n <= uint64(l.HPU+l.HPUBytes) {
 		d.touch(h, -int(s.Op), addr, uint32(n), store)
 	}
 }
@@ -441,7 +441,7 @@ func (d *races) side(e epoch, write bool) RaceAccess {
 
 // where names a byte of memory, by the field of the state if there is one.
 func (d *races) where(addr uint32) string {
-	l := d.rec.x.memory.Program().Layout()
+	l := d.rec.x.in.HPU.Program().Layout()
 	if f := d.rec.x.Format; f != nil && addr >= l.HPU {
 		if name := f.nameAt(int64(addr - l.HPU)); name != "" {
 			return "state." + name

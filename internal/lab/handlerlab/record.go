@@ -11,12 +11,11 @@ import (
 	"github.com/spinsim/spinsim/sim"
 )
 
-// recorder listens to the device and to the Portals interfaces of all nodes.
+// recorder listens to the device, and to the Portals interfaces of all nodes.
 type recorder struct {
 	x        *trial
 	handlers []*HandlerReport
-	starts   []sim.Time // of the handlers
-	events   []EventReport
+	starts   []sim.Time     // of the handlers
 	refused  map[int]string // messages that the device refused, with the reason
 	sent     map[uint32]int // messages so far, by sender
 	last     int            // number of the message that arrived last
@@ -43,24 +42,16 @@ func (r *recorder) inject(int, hpu.Op) int64 {
 	return r.x.Faults[r.dma]
 }
 
-// Trace implements portals.Tracer.
-func (r *recorder) Trace(ni *portals.NI, t *portals.TraceRecord) {
-	id, err := ni.PhysID()
-	if err != nil {
-		return // an interface that is being closed
+// see follows the steps of the interfaces.
+func (r *recorder) see(s lab.Step) {
+	if r.end = max(r.end, s.At); s.Rank != r.x.Node {
+		return
 	}
-	r.end = max(r.end, r.x.cluster.Engine().Now())
-	switch t.What {
+	switch s.Record.What {
 	case portals.TraceRequest:
-		if int(id.NID) == r.x.Node {
-			r.last = r.numberOf(t.Header.Initiator.NID)
-		}
+		r.last = r.numberOf(s.Record.Header.Initiator.NID)
 	case portals.TraceRefused:
-		if int(id.NID) == r.x.Node {
-			r.refused[r.last] = t.Delivery.Fail.String()
-		}
-	case portals.TraceEvent:
-		r.event(int(id.NID), t.Event)
+		r.refused[r.last] = s.Record.Delivery.Fail.String()
 	}
 }
 
@@ -81,19 +72,13 @@ func (r *recorder) numberOf(source uint32) int {
 	return 0
 }
 
-func (r *recorder) event(node int, e *portals.Event) {
-	if e.Type == portals.EventSend {
-		return
-	}
-	if len(r.events) == listedEvents {
+// keep reports whether the report lists an event.
+func (r *recorder) keep(_ int, e *portals.Event) bool {
+	full := len(r.x.Events) == listedEvents
+	if full && e.Type != portals.EventSend {
 		r.left.Events++
-		return
 	}
-	r.events = append(r.events, EventReport{
-		At: Nanoseconds(r.x.cluster.Engine().Now()), Node: node, Type: e.Type.String(), Fail: e.Fail.String(), PT: int(e.PTIndex),
-		Length: e.MLength, Requested: e.RLength, Offset: e.RemoteOffset, MatchBits: e.MatchBits, HdrData: e.HdrData,
-		Source: int(e.Initiator.NID),
-	})
+	return !full && e.Type != portals.EventSend
 }
 
 // watch answers runtime.Config.Watch.
@@ -258,7 +243,7 @@ func (r *recorder) answer(a *ActionReport, s *nic.HandlerStep) {
 
 // where names an address in the module's memory.
 func (r *recorder) where(addr uint32) string {
-	l := r.x.memory.Program().Layout()
+	l := r.x.in.HPU.Program().Layout()
 	if addr >= l.HPU && addr < l.HPU+l.HPUBytes {
 		return r.inHPUMemory(uint64(addr - l.HPU))
 	}
@@ -275,7 +260,7 @@ func (r *recorder) where(addr uint32) string {
 // inHPUMemory names an offset in HPU memory. It is in a memory of clusters or
 // messages, or else relative to the beginning of the state.
 func (r *recorder) inHPUMemory(offset uint64) string {
-	clusters, messages := &r.x.spin.Scratchpads, &r.x.spin.PerMessage
+	clusters, messages := &r.x.in.Spin.Scratchpads, &r.x.in.Spin.PerMessage
 	if i := (offset - clusters.Offset) / max(clusters.Bytes, 1); clusters.Bytes > 0 && offset >= clusters.Offset && i < uint64(max(1, r.x.Profile.HPU.Clusters)) {
 		return fmt.Sprintf("scratchpad %d+%d", i, offset-clusters.Offset-i*clusters.Bytes)
 	}

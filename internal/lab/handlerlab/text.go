@@ -17,16 +17,16 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// report collects the results of the run.
-func (x *trial) report(end error) *Report {
+// collect collects the results of the run.
+func (x *trial) collect(end error) *Report {
 	r, p := x.record, x.Profile
 	rep := &Report{
 		Module: x.Module.Name, Profile: p.Name, Node: x.Node, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
-		State: bytes.Clone(x.memory.Bytes()), Host: x.host.Snapshot(), Handler: x.handler.Snapshot(), format: x.Format,
-		Handlers: r.handlers, Events: r.events, End: Nanoseconds(r.end), Calls: len(r.handlers) + r.left.Handlers, Cycles: r.totals.cycles, Omitted: r.left, totals: r.totals,
+		State: bytes.Clone(x.in.HPU.Bytes()), Host: x.host.Snapshot(), Handler: x.handler.Snapshot(), format: x.Format,
+		Handlers: r.handlers, Events: x.events(), End: Nanoseconds(r.end), Calls: len(r.handlers) + r.left.Handlers, Cycles: r.totals.cycles, Omitted: r.left, totals: r.totals,
 	}
 	x.memories(rep)
-	rep.totals.dropped = x.cluster.Stats().PacketsDropped
+	rep.totals.dropped = x.Cluster.Stats().PacketsDropped
 	for i := range x.Messages {
 		m := &x.Messages[i]
 		rep.Messages = append(rep.Messages, MessageReport{
@@ -34,7 +34,7 @@ func (x *trial) report(end error) *Report {
 		})
 	}
 	for i, ct := range x.cts {
-		if v, err := x.ni.Objects().CTGet(ct); err == nil {
+		if v, err := x.Run.Nodes[x.Node].NI().Objects().CTGet(ct); err == nil {
 			rep.Counters = append(rep.Counters, CounterReport{fmt.Sprintf("ct%d", i), v.Success, v.Failure})
 		}
 	}
@@ -60,10 +60,10 @@ func (x *trial) report(end error) *Report {
 	if left := r.left; left != (Omitted{}) {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("not listed, because there are too many: %d handlers, %d actions, %d events", left.Handlers, left.Actions, left.Events))
 	}
-	if n := x.cluster.Node(x.Node).Stats().LostActions; n > 0 {
+	if n := x.Cluster.Node(x.Node).Stats().LostActions; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
 	}
-	if n := x.cluster.Node(x.Node).Stats().MissedExpiries; n > 0 {
+	if n := x.Cluster.Node(x.Node).Stats().MissedExpiries; n > 0 {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("periodic timers expired %s while the message of an earlier time was still being handled", plural(int(n), "time")))
 	}
 	if r.unlogged > 0 {
@@ -77,16 +77,29 @@ func (x *trial) report(end error) *Report {
 	return rep
 }
 
+// events lists the events.
+func (x *trial) events() (list []EventReport) {
+	for i := range x.Events {
+		e := &x.Events[i]
+		list = append(list, EventReport{
+			At: Nanoseconds(e.At), Node: e.Rank, Type: e.Type.String(), Fail: e.Fail.String(), PT: int(e.PTIndex),
+			Length: e.MLength, Requested: e.RLength, Offset: e.RemoteOffset, MatchBits: e.MatchBits, HdrData: e.HdrData,
+			Source: int(e.Initiator.NID),
+		})
+	}
+	return list
+}
+
 // failures returns the handlers that failed and the messages that were lost.
 func (x *trial) failures() (errs []string) {
-	failed, n := x.cluster.HandlerErrors()
+	failed, n := x.Cluster.HandlerErrors()
 	for _, e := range failed {
 		errs = append(errs, fmt.Sprintf("%s at %s ns: %v", e.Who(), Nanoseconds(e.At).text(-1), e.Err))
 	}
 	if n > len(failed) {
 		errs = append(errs, fmt.Sprintf("%d more handlers failed", n-len(failed)))
 	}
-	lost, n := x.cluster.LostMessages()
+	lost, n := x.Cluster.LostMessages()
 	for _, l := range lost {
 		errs = append(errs, fmt.Sprintf("a message was lost: %v", l))
 	}

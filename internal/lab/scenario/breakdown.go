@@ -27,7 +27,7 @@ func breakdownColumns() []report.Column {
 func (r *run) breakdownTable() *report.Table {
 	t := report.New(breakdownColumns()...)
 	add := func(rank int, name string, all []measured) {
-		times := meanOf(r.followed, rank, r.states[rank].proc.Name(), all)
+		times := meanOf(r.followed, rank, r.states[rank].Name(), all)
 		row := []any{rank, name, len(all), times.Sum()}
 		for _, d := range times {
 			row = append(row, d)

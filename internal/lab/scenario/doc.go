@@ -9,8 +9,7 @@
 //	expr.go, content.go numbers that depend on the rank, and bytes
 //	plan.go, check.go   resolve names, files, modules and ranges; report all errors before the run
 //	rest.go             leaves out errors that follow from other errors
-//	run.go, program.go  the cluster and the steps of its programs
-//	record.go           events, with the time at which they are posted
+//	run.go, program.go  the entries of each rank and the steps of its program
 //	expect.go           the expectations
 //	result.go           tables
 //	schema.go           the same description for editors

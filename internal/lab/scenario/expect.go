@@ -232,7 +232,7 @@ func (r *run) compare(x *Expectation, rank int, at *env) error {
 		if err != nil {
 			return err
 		}
-		b := in.memory.Present()[f.offset : f.offset+f.typ.size]
+		b := in.made.HPU.Present()[f.offset : f.offset+f.typ.size]
 		what := fmt.Sprintf("%s of %s is %s", f.name, x.State.Of, f.typ.text(b))
 		v, whole := f.typ.big(b)
 		if !whole {
@@ -244,7 +244,7 @@ func (r *run) compare(x *Expectation, rank int, at *env) error {
 		v := stats[indexOf(x.Stat.Name)].count(r, rank)
 		return x.Stat.holds(big.NewInt(v), fmt.Sprintf("%s is %d", x.Stat.Name, v), at)
 	case x.Events != nil:
-		v := r.rec.ranks[rank].events[indexOf(x.Events.Type)]
+		v := r.Nodes[rank].Counted[indexOf(x.Events.Type)]
 		return x.Events.holds(big.NewInt(v), fmt.Sprintf("%d events %s", v, x.Events.Type), at)
 	}
 	return x.Latency.holds(st)

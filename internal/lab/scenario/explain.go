@@ -3,17 +3,14 @@ package scenario
 import (
 	"fmt"
 
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/portals"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // ExplainStep is one step of an interface during a run; see Plan.Explain.
 type ExplainStep struct {
-	At     sim.Time
-	Rank   int
-	NI     *portals.NI
-	Record *portals.TraceRecord        // valid only during the call
-	Name   func(portals.Handle) string // names of entries, counters and the queue of the rank
+	lab.Step
+	Name func(portals.Handle) string // names of entries, counters and the queue of the rank
 }
 
 // Explain makes Run report every step of every interface: the entries examined
@@ -25,7 +22,7 @@ func (p *Plan) Explain(tell func(*ExplainStep)) { p.explain = tell }
 func (r *run) name(rank int, h portals.Handle) string {
 	st := &r.states[rank]
 	switch h {
-	case st.eq:
+	case st.Queue:
 		return "the event queue"
 	case st.acks.ct:
 		return "of acknowledgements"

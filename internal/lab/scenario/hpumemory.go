@@ -162,10 +162,10 @@ func (p *Plan) hpuNumber(e *entryPlan, rank int, v *NamedValue, at *env) (w hpuW
 
 // writeHPU executes a write_hpu step.
 func (r *run) writeHPU(st *rankState, x *WriteHPU, at *env) error {
-	writes, err := r.hpuWrites(st.proc.Rank(), x, at)
+	writes, err := r.hpuWrites(st.Rank(), x, at)
 	for _, w := range writes {
 		if err == nil {
-			err = st.proc.HPUWrite(st.entries[x.Of].memory, uint64(w.offset), w.bytes)
+			err = st.HPUWrite(st.entries[x.Of].made.HPU, uint64(w.offset), w.bytes)
 		}
 	}
 	return err
@@ -181,7 +181,7 @@ func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 	change := !x.Equals.IsSet() && !x.AtLeast.IsSet() && !x.AtMost.IsSet()
 	var first []byte
 	st.waits = waiting{text: fmt.Sprintf("%s of %s in HPU memory to be %s", f.name, x.Of, x.wanted())}
-	_, err = st.proc.HPUWait(in.memory, uint64(f.offset), int(f.typ.size), func(b []byte) bool {
+	_, err = st.HPUWait(in.made.HPU, uint64(f.offset), int(f.typ.size), func(b []byte) bool {
 		st.waits.now = f.typ.text(b)
 		if change {
 			if first == nil {

@@ -72,20 +72,20 @@ func (r *run) turn(st *rankState) error {
 	if err := context.Cause(r.ctx); err != nil {
 		return err
 	}
-	if handled := r.cluster.Engine().Handled(); handled != st.handled {
+	if handled := r.Cluster.Engine().Handled(); handled != st.handled {
 		st.handled, st.idle = handled, 0
 		return nil
 	}
 	if st.idle++; st.idle == idleRounds {
 		st.idle = 0
-		st.proc.Sleep(0)
+		st.Sleep(0)
 	}
 	return nil
 }
 
 // step executes one step.
 func (r *run) step(st *rankState, s *Step, path string, at *env) error {
-	p := st.proc
+	p := st.Proc
 	switch {
 	case s.Put != nil:
 		return r.each(st, &s.Put.Target, at, func(at *env) error { return r.doPut(st, s.Put, path, at) })
@@ -158,7 +158,7 @@ func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) err
 	if err != nil {
 		return err
 	}
-	start := st.proc.Now()
+	start := st.Now()
 	for i := range n {
 		if err := r.turn(st); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (r *run) each(st *rankState, t *Target, at *env, post func(*env) error) err
 			if err := soon(start, sim.Time(i)**t.Interval); err != nil {
 				return err
 			}
-			st.proc.SleepUntil(max(st.proc.Now(), start+sim.Time(i)**t.Interval))
+			st.SleepUntil(max(st.Now(), start+sim.Time(i)**t.Interval))
 		}
 		if err := post(at.with(varI, i)); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (r *run) own(st *rankState, s span, path string, fill *Content) error {
 	if !fill.IsSet() {
 		fill = &Content{kind: contentPattern}
 	}
-	return r.allocate(st, st.proc.Rank(), path, s.len, fill, runtime.View.Write)
+	return r.allocate(st, st.Rank(), path, s.len, fill, runtime.View.Write)
 }
 
 // userPtr marks events of a step.
@@ -198,7 +198,7 @@ func (r *run) userPtr(path string) uint64 { return stepPtr | uint64(r.stepID[pat
 const stepPtr = 1 << 40
 
 func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
-	g, err := r.put(st.proc.Rank(), path, x, at)
+	g, err := r.put(st.Rank(), path, x, at)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
 	}
 	for i := range g.to {
 		a := &g.to[i]
-		err := st.proc.NI().Put(portals.Put{MD: st.puts, Offset: st.addr(g.src), Length: uint64(g.src.len), Ack: portals.AckReq(indexOf(x.Ack)), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path), HdrData: g.hdr})
+		err := st.NI().Put(portals.Put{MD: st.puts, Offset: st.addr(g.src), Length: uint64(g.src.len), Ack: portals.AckReq(indexOf(x.Ack)), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path), HdrData: g.hdr})
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
 }
 
 func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
-	g, err := r.get(st.proc.Rank(), path, x, at)
+	g, err := r.get(st.Rank(), path, x, at)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
 	}
 	for i := range g.to {
 		a := &g.to[i]
-		err := st.proc.NI().Get(portals.Get{MD: st.gets, Offset: st.addr(g.dst), Length: uint64(g.dst.len), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path)})
+		err := st.NI().Get(portals.Get{MD: st.gets, Offset: st.addr(g.dst), Length: uint64(g.dst.len), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path)})
 		if err != nil {
 			return err
 		}
@@ -235,14 +235,14 @@ func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
 
 // doAtomic posts atomics.
 func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
-	g, err := r.atomic(st.proc.Rank(), path, x, at)
+	g, err := r.atomic(st.Rank(), path, x, at)
 	if err != nil {
 		return err
 	}
 	if err := r.own(st, g.src, path, &x.Fill); err != nil {
 		return err
 	}
-	ni := st.proc.NI()
+	ni := st.NI()
 	src, n, ptr := st.addr(g.src), uint64(g.src.len), r.userPtr(path)
 	for i := range g.to {
 		a := &g.to[i]
@@ -281,10 +281,10 @@ func (r *run) wait(st *rankState, w *Wait, at *env) error {
 		}
 	}
 	st.waits = waiting{ct: c.ct, count: c.waited + n, things: what}
-	v, err := st.proc.NI().CTWait(c.ct, c.waited+n)
+	v, err := st.NI().CTWait(c.ct, c.waited+n)
 	if err == nil && v.Failure > 0 {
 		err = fmt.Errorf("%s while the program waited for %s", lab.Plural(int(v.Failure), "operation failed", "operations failed"), what)
-		if last := r.rec.ranks[st.proc.Rank()].lastFail; last != portals.NIOK {
+		if last := r.Nodes[st.Rank()].LastFail; last != portals.NIOK {
 			err = fmt.Errorf("%w: %s", err, last)
 		}
 	}
@@ -295,7 +295,7 @@ func (r *run) wait(st *rankState, w *Wait, at *env) error {
 var errNotMarked = errors.New("the mark has not been passed")
 
 func (r *run) doMeasure(st *rankState, m *Measure, at *env) error {
-	whose, divide, err := r.measure(st.proc.Rank(), m, at)
+	whose, divide, err := r.measure(st.Rank(), m, at)
 	if err != nil {
 		return err
 	}
@@ -308,9 +308,9 @@ func (r *run) doMeasure(st *rankState, m *Measure, at *env) error {
 		l = &latency{name: m.name()}
 		st.latencies = append(st.latencies, l)
 	}
-	l.samples = append(l.samples, (st.proc.Now()-since)/sim.Time(divide))
+	l.samples = append(l.samples, (st.Now()-since)/sim.Time(divide))
 	if r.followed != nil {
-		l.measured = append(l.measured, measured{since, st.proc.Now(), int(divide)})
+		l.measured = append(l.measured, measured{since, st.Now(), int(divide)})
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ var stats = []statInfo{
 	{"packets_received", "Packets that arrived.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsReceived })},
 	{"packets_dropped", "Packets dropped for want of room or of a process, or by the network.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.PacketsDropped })},
 	{"messages_lost", "Messages to the rank of which packets were dropped for want of room or of a process, or by the network, and messages of it that a reliable transport has given up.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.MessagesLost })},
-	{"messages_refused", "Messages that no entry took.", report.Count, ofRank(func(c *counts) int64 { return c.refused })},
-	{"messages_truncated", "Messages of which an entry took only a part.", report.Count, ofRank(func(c *counts) int64 { return c.truncated })},
+	{"messages_refused", "Messages that no entry took.", report.Count, ofRank(func(n *lab.Node) int64 { return n.Refused })},
+	{"messages_truncated", "Messages of which an entry took only a part.", report.Count, ofRank(func(n *lab.Node) int64 { return n.Truncated })},
 	{"retransmitted", "Packets that a reliable transport has sent again.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.Retransmitted })},
 	{"duplicates", "Packets that came again to a reliable transport.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.Duplicates })},
 	{"nic_faults", "Looks of the NIC at pages that were not there, or not its to write; one that is tried again counts again.", report.Count, ofNode(func(s *runtime.Stats) int64 { return s.NICFaults })},
@@ -57,13 +57,13 @@ var stats = []statInfo{
 
 func ofNode(get func(*runtime.Stats) int64) func(*run, int) int64 {
 	return func(r *run, rank int) int64 {
-		s := r.cluster.Node(rank).Stats()
+		s := r.Cluster.Node(rank).Stats()
 		return get(&s)
 	}
 }
 
-func ofRank(get func(*counts) int64) func(*run, int) int64 {
-	return func(r *run, rank int) int64 { return get(&r.rec.ranks[rank]) }
+func ofRank(get func(*lab.Node) int64) func(*run, int) int64 {
+	return func(r *run, rank int) int64 { return get(&r.Nodes[rank]) }
 }
 
 // tableTitles are the headings of the tables.
@@ -74,7 +74,7 @@ var tableTitles = map[string]string{
 
 // result collects the outputs of the scenario.
 func (r *run) result(err error) *Result {
-	x := &Result{End: r.cluster.Engine().Now(), Checked: r.checked, Cut: r.cut, Tables: r.tables(), ranks: r.ranks}
+	x := &Result{End: r.Cluster.Engine().Now(), Checked: r.checked, Cut: r.cut, Tables: r.tables(), ranks: r.ranks}
 	if err != nil {
 		x.Failures = strings.Split(err.Error(), "\n")
 	}
@@ -85,10 +85,10 @@ func (r *run) result(err error) *Result {
 		x.Notes = append(x.Notes, fmt.Sprintf("handlers logged %s more than are shown", lab.Plural(r.unlogged, "line", "lines")))
 	}
 	for rank := range r.states {
-		if n := r.rec.ranks[rank].truncated; n > 0 {
+		if n := r.Nodes[rank].Truncated; n > 0 {
 			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s to fit in an entry", rank, lab.Plural(int(n), "message truncated", "messages truncated")))
 		}
-		if n := r.cluster.Node(rank).Stats().PacketsDropped; n > 0 {
+		if n := r.Cluster.Node(rank).Stats().PacketsDropped; n > 0 {
 			x.Notes = append(x.Notes, fmt.Sprintf("rank %d: %s", rank, lab.Plural(int(n), "packet dropped", "packets dropped")))
 		}
 		for _, l := range r.states[rank].latencies {
@@ -147,7 +147,7 @@ func (r *run) statsTable() *report.Table {
 		for _, s := range stats {
 			row = append(row, s.count(r, rank))
 		}
-		t.Add(append(row, r.cluster.Node(rank).Stats().CPUBusy)...)
+		t.Add(append(row, r.Cluster.Node(rank).Stats().CPUBusy)...)
 	}
 	return t
 }
@@ -164,7 +164,7 @@ func (r *run) stateTable() *report.Table {
 				continue
 			}
 			in := r.states[rank].entries[o.Of]
-			b := in.memory.Bytes()
+			b := in.made.HPU.Bytes()
 			for f := range in.plan.layout.fields() {
 				if o.Fields == nil || slices.Contains(o.Fields, f.name) {
 					one := b[f.offset : f.offset+f.typ.size]
@@ -213,19 +213,33 @@ func (r *run) memoryTable() *report.Table {
 
 func (r *run) eventTable() *report.Table {
 	t := report.New(eventColumns()...)
-	for i := range r.rec.events {
-		e := &r.rec.events[i]
+	for i := range r.Events {
+		e := &r.Events[i]
 		switch e.Type {
 		case portals.EventSend, portals.EventAck, portals.EventReply:
-			t.Add(e.at, e.rank, e.Type.String(), r.rec.source(e), nil, int64(e.MLength), nil, nil, nil, e.Fail.String())
+			t.Add(e.At, e.Rank, e.Type.String(), r.source(e), nil, int64(e.MLength), nil, nil, nil, e.Fail.String())
 		case portals.EventLink, portals.EventAutoUnlink, portals.EventAutoFree, portals.EventPTDisabled:
-			t.Add(e.at, e.rank, e.Type.String(), r.rec.source(e), nil, nil, nil, nil, nil, e.Fail.String())
+			t.Add(e.At, e.Rank, e.Type.String(), r.source(e), nil, nil, nil, nil, nil, e.Fail.String())
 		default:
-			t.Add(e.at, e.rank, e.Type.String(), r.rec.source(e), int64(e.Initiator.NID), int64(e.MLength), int64(e.RLength),
+			t.Add(e.At, e.Rank, e.Type.String(), r.source(e), int64(e.Initiator.NID), int64(e.MLength), int64(e.RLength),
 				fmt.Sprintf("%#x", e.MatchBits), fmt.Sprintf("%#x", e.HdrData), e.Fail.String())
 		}
 	}
 	return t
+}
+
+// source names the cause of an event: an entry, or a step that posted the
+// operation.
+func (p *Plan) source(e *lab.Event) string {
+	switch {
+	case e.UserPtr&stepPtr != 0:
+		if id := int(e.UserPtr &^ stepPtr); id < len(p.stepPaths) {
+			return p.stepPaths[id]
+		}
+	case e.UserPtr > 0 && e.UserPtr <= uint64(len(p.entries)):
+		return p.entries[e.UserPtr-1].Name
+	}
+	return ""
 }
 
 func (r *run) logTable() *report.Table {

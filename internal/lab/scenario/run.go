@@ -19,9 +19,9 @@ import (
 // run is a scenario in progress.
 type run struct {
 	*Plan
+	*lab.Run
+
 	ctx      context.Context // checked between steps
-	cluster  *runtime.Cluster
-	rec      *recorder
 	states   []rankState
 	logs     []logLine
 	logBytes int               // bytes of log text
@@ -43,10 +43,9 @@ type excuse struct {
 
 // rankState is the state of a process of a run.
 type rankState struct {
-	proc           *runtime.Proc
+	*lab.Node      // nil: the run ended before time began
 	regions        map[string]runtime.View
 	entries        map[string]*installed
-	eq             portals.Handle
 	puts, gets     portals.Handle // descriptors of all memory
 	acks, replies  waitable
 	marks          map[string]sim.Time
@@ -80,8 +79,7 @@ type installed struct {
 	waitable
 	plan   *entryPlan
 	handle portals.Handle
-	memory *nic.Memory // nil: no handlers
-	made   *handlers.Installed
+	made   *handlers.Installed // nil: no handlers
 }
 
 // latency is a measured interval.
@@ -113,7 +111,7 @@ type logLine struct {
 // returns a result even with an error: the error gives the failures, the result
 // the tables.
 func (p *Plan) Run(ctx context.Context, watched runtime.Config) (result *Result, err error) {
-	r := &run{Plan: p, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
+	r := &run{Plan: p, Run: &lab.Run{}, states: make([]rankState, p.ranks), excused: make(map[excuse]bool)}
 	if p.options.Breakdown {
 		r.followed = breakdown.NewRecord()
 		var end context.CancelCauseFunc
@@ -123,39 +121,31 @@ func (p *Plan) Run(ctx context.Context, watched runtime.Config) (result *Result,
 		watched.Tracer = breakdown.Follow(r.followed, watched.Tracer)
 	}
 	r.ctx = ctx
-	r.rec = &recorder{run: r, ranks: make([]counts, p.ranks), wanted: p.output.Events}
-	watched.Profile, watched.Nodes, watched.Seed, watched.Engine, watched.Explain = p.profile, p.ranks, p.seed, p.engine, r.rec
+	r.Keep = func(_ int, e *portals.Event) bool { return p.output.Events.chosen[e.Type] }
+	if tell := p.explain; tell != nil {
+		r.See = func(s lab.Step) {
+			tell(&ExplainStep{s, func(h portals.Handle) string { return r.name(s.Rank, h) }})
+		}
+	}
+	watched.Profile, watched.Nodes, watched.Seed, watched.Engine = p.profile, p.ranks, p.seed, p.engine
 	watched.Stop = func() error { return context.Cause(ctx) }
 	watched.Log = r.log
-	c, err := runtime.NewCluster(watched)
-	if err != nil {
-		return nil, err
+	err = r.Do(ctx, watched, p.nameOf, r.main, func(err error) error {
+		result, err = r.finish(err)
+		return err
+	})
+	if watched.Used != nil {
+		watched.Used(p.env.facts())
 	}
-	defer func() {
-		err = errors.Join(err, c.Close())
-		if watched.Used != nil {
-			watched.Used(p.env.facts())
-		}
-	}()
-	r.cluster = c
-	for rank := range p.ranks {
-		name := "host"
-		if g := p.programOf[rank]; g != nil {
-			name = g.Name
-		}
-		if err := c.Spawn(rank, name, r.main); err != nil {
-			return nil, err
-		}
+	return result, err
+}
+
+// nameOf names the program of a rank.
+func (p *Plan) nameOf(rank int) string {
+	if g := p.programOf[rank]; g != nil {
+		return g.Name
 	}
-	err = c.Run(ctx)
-	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(ctx), &full) {
-		return nil, full // also if the run ended before it noticed
-	}
-	var limit *sim.LimitError
-	if err != nil && ctx.Err() != nil && !errors.As(err, &limit) {
-		return nil, err
-	}
-	return r.finish(err)
+	return "host"
 }
 
 // log keeps a line that a handler has logged.
@@ -170,20 +160,24 @@ func (r *run) log(rank int, at sim.Time, module, line string) {
 
 // finish makes the checks at the end of the run and collects its result.
 func (r *run) finish(err error) (*Result, error) {
-	failed, total := r.cluster.HandlerErrors()
+	if full := (*breakdown.FullError)(nil); errors.As(context.Cause(r.ctx), &full) {
+		return nil, full // also if the run ended before it noticed
+	}
+	if _, limited := errors.AsType[*sim.LimitError](err); err != nil && r.ctx.Err() != nil && !limited {
+		return nil, err
+	}
+	failed, total := r.Cluster.HandlerErrors()
 	for _, f := range failed {
 		r.states[f.Rank].handlersFailed++
 	}
 	for rank := range r.states {
-		if r.states[rank].proc == nil { // the run ended before time began
+		if r.states[rank].Node == nil {
 			return nil, err
 		}
 	}
 	r.cut = cli.CutBy(err)
 	if err != nil {
-		_, stuck := errors.AsType[*sim.StuckError](err)
-		_, limited := errors.AsType[*sim.LimitError](err)
-		if stuck || limited {
+		if lab.Early(err) {
 			err = errors.Join(err, r.whereStuck())
 		}
 		err = errors.Join(err, r.whatWentWrong(failed))
@@ -211,7 +205,7 @@ func (r *run) surprises(failed []nic.HandlerError, total int) {
 	if total > len(failed) {
 		r.fail(fmt.Errorf("%d handlers failed, of which %d are known", total, len(failed)))
 	}
-	lost, all := r.cluster.LostMessages()
+	lost, all := r.Cluster.LostMessages()
 	for _, l := range lost {
 		if !r.excused[excuse{"messages_lost", l.Rank}] {
 			r.fail(l)
@@ -220,8 +214,8 @@ func (r *run) surprises(failed []nic.HandlerError, total int) {
 	if known := nic.Messages(lost); all > known {
 		r.fail(fmt.Errorf("%d messages were lost, of which %d are known", all, known))
 	}
-	for _, m := range r.rec.refused {
-		if !r.excused[excuse{"messages_refused", m.rank}] {
+	for _, m := range r.Refused {
+		if !r.excused[excuse{"messages_refused", m.Rank}] {
 			r.fail(m)
 		}
 	}
@@ -254,7 +248,7 @@ func (r *run) whereStuck() error {
 			errs = append(errs, r.at(st.step, fmt.Errorf("rank %d waits here for %s, it is %s", rank, w.text, w.now)))
 			continue
 		}
-		v, err := st.proc.NI().Objects().CTGet(st.waits.ct)
+		v, err := st.NI().Objects().CTGet(st.waits.ct)
 		if err != nil {
 			return err
 		}
@@ -276,7 +270,7 @@ func (r *run) whatWentWrong(failed []nic.HandlerError) error {
 		}
 		errs = append(errs, f)
 	}
-	lost, all := r.cluster.LostMessages()
+	lost, all := r.Cluster.LostMessages()
 	for i, l := range lost {
 		if i == keptFailures {
 			errs = append(errs, fmt.Errorf("and %d more messages were lost", all-nic.Messages(lost[:i])))
@@ -284,17 +278,17 @@ func (r *run) whatWentWrong(failed []nic.HandlerError) error {
 		}
 		errs = append(errs, l)
 	}
-	for _, m := range r.rec.refused {
+	for _, m := range r.Refused {
 		errs = append(errs, m)
 	}
 	return errors.Join(errs...)
 }
 
 // main is the process of a rank.
-func (r *run) main(p *runtime.Proc) error {
-	rank := p.Rank()
+func (r *run) main(n *lab.Node) error {
+	rank := n.Rank()
 	st := &r.states[rank]
-	st.proc = p
+	st.Node = n
 	if err := r.setup(st, rank); err != nil {
 		return err
 	}
@@ -305,20 +299,20 @@ func (r *run) main(p *runtime.Proc) error {
 	err := r.steps(st, g.Steps, g.path+".steps", r.on(rank))
 	if err == nil {
 		st.step = ""
-		st.ended = p.Now()
+		st.ended = n.Now()
 	}
 	return err
 }
 
 // setup allocates memory, descriptors and counters, and appends the entries.
 func (r *run) setup(st *rankState, rank int) (err error) {
-	ni := st.proc.NI()
+	ni := st.NI()
 	st.regions, st.entries, st.marks = make(map[string]runtime.View), make(map[string]*installed), make(map[string]sim.Time)
 	slots, err := r.spec.EventQueue.int(r.env, defaultEventQueue, 1, maxCount)
 	if err != nil {
 		return r.at("event_queue", err)
 	}
-	if st.eq, err = ni.Objects().EQAlloc(uint64(slots)); err != nil {
+	if err = st.MakeQueue(uint64(slots)); err != nil {
 		return r.at("event_queue", err)
 	}
 	if st.acks.ct, err = ni.Objects().CTAlloc(); err != nil {
@@ -327,10 +321,10 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 	if st.replies.ct, err = ni.Objects().CTAlloc(); err != nil {
 		return err
 	}
-	ni.Objects().Label(st.eq, "events")
+	ni.Objects().Label(st.Queue, "events")
 	ni.Objects().Label(st.acks.ct, "acks")
 	ni.Objects().Label(st.replies.ct, "replies")
-	all := portals.MD{Length: portals.SizeMax, EQ: st.eq, CT: st.acks.ct, Options: portals.OptMDEventCTAck}
+	all := portals.MD{Length: portals.SizeMax, EQ: st.Queue, CT: st.acks.ct, Options: portals.OptMDEventCTAck}
 	if st.puts, err = ni.Objects().MDBind(&all); err != nil {
 		return err
 	}
@@ -338,15 +332,8 @@ func (r *run) setup(st *rankState, rank int) (err error) {
 	if st.gets, err = ni.Objects().MDBind(&all); err != nil {
 		return err
 	}
-	if err := r.portalTable(st, rank); err != nil {
+	if err := r.offer(st, rank); err != nil {
 		return err
-	}
-	for _, e := range r.entries {
-		if e.on[rank] {
-			if err := r.install(st, e, rank); err != nil {
-				return r.at(e.path, fmt.Errorf("on rank %d: %w", rank, err))
-			}
-		}
 	}
 	if g := r.programOf[rank]; g != nil {
 		for i := range g.Buffers {
@@ -369,7 +356,7 @@ const defaultEventQueue = 4096
 
 // allocate gives a rank named memory. access is the way of writing its content.
 func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Content, access func(runtime.View) []byte) error {
-	v := st.proc.Alloc(int(n))
+	v := st.Alloc(int(n))
 	st.regions[name] = v
 	if !fill.IsSet() {
 		return nil
@@ -377,105 +364,89 @@ func (r *run) allocate(st *rankState, rank int, name string, n int64, fill *Cont
 	return fill.fill(access(v), r.on(rank), r.stream(rank, name))
 }
 
-// portalTable allocates every portal table entry that a rank uses. It has the
-// options of all the entries that use it.
-func (r *run) portalTable(st *rankState, rank int) error {
-	done := make(map[int64]bool)
-	for i, e := range r.entries {
+// offer appends the entries of a rank.
+func (r *run) offer(st *rankState, rank int) error {
+	var all []*installed
+	var entries []lab.Entry
+	for _, e := range r.entries {
 		if !e.on[rank] {
 			continue
 		}
-		pt, _, err := r.criteria(e, rank)
+		in := &installed{plan: e}
+		st.entries[e.Name] = in
+		entry, err := r.install(st, in, rank)
 		if err != nil {
-			return r.at(e.path, err)
+			return r.at(e.path, fmt.Errorf("on rank %d: %w", rank, err))
 		}
-		if done[pt] {
-			continue
-		}
-		done[pt] = true
-		var options portals.PTOptions
-		for _, other := range r.entries[i:] {
-			if !other.on[rank] {
-				continue
-			}
-			if n, _, err := r.criteria(other, rank); err == nil && n == pt {
-				options |= portals.PTOptions(optionBits(other.PTOptions, portals.PTNames))
-				if other.handlers != nil {
-					options |= other.handlers.PTOptions
-				}
-			}
-		}
-		if _, err := st.proc.NI().Objects().PTAlloc(options, st.eq, uint32(pt)); err != nil {
-			return r.at(e.path, fmt.Errorf("on rank %d: portal table entry %d: %w", rank, pt, err))
-		}
+		all, entries = append(all, in), append(entries, entry)
 	}
-	return nil
-}
-
-// install appends an entry.
-func (r *run) install(st *rankState, e *entryPlan, rank int) error {
-	ni := st.proc.NI()
-	n, err := e.size(r.on(rank))
+	handles, err := st.Offer(entries)
+	for i, h := range handles {
+		all[i].handle = h
+	}
 	if err != nil {
-		return err
+		err = r.at(all[len(handles)].plan.path, fmt.Errorf("on rank %d: %w", rank, err))
 	}
-	if err := r.allocate(st, rank, e.Name, n, &e.Fill, runtime.View.Raw); err != nil {
-		return err
-	}
-	me, err := r.matchEntry(e, rank)
-	if err != nil {
-		return err
-	}
-	in := &installed{plan: e}
-	if in.ct, err = ni.Objects().CTAlloc(); err != nil {
-		return err
-	}
-	ni.Objects().Label(in.ct, "entry "+e.Name)
-	me.CT, me.Start, me.Length = in.ct, st.regions[e.Name].Addr(), uint64(n)
-	if e.handlers != nil {
-		if me.Spin, err = r.handlers(st, in, rank); err != nil {
-			return err
-		}
-	}
-	pt, _, err := r.criteria(e, rank)
-	if err != nil {
-		return err
-	}
-	st.entries[e.Name] = in
-	in.handle, err = ni.MEAppend(uint32(pt), me, portals.List(indexOf(e.List)), uint64(e.index+1))
 	return err
 }
 
-// handlers makes the handler part of an entry.
-func (r *run) handlers(st *rankState, in *installed, rank int) (*portals.Spin, error) {
+// install makes an entry with its memory, counter and handlers.
+func (r *run) install(st *rankState, in *installed, rank int) (entry lab.Entry, err error) {
+	e := in.plan
+	n, err := e.size(r.on(rank))
+	if err != nil {
+		return entry, err
+	}
+	if err = r.allocate(st, rank, e.Name, n, &e.Fill, runtime.View.Raw); err != nil {
+		return entry, err
+	}
+	me, err := r.matchEntry(e, rank)
+	if err != nil {
+		return entry, err
+	}
+	if in.ct, err = st.NI().Objects().CTAlloc(); err != nil {
+		return entry, err
+	}
+	st.NI().Objects().Label(in.ct, "entry "+e.Name)
+	me.CT = in.ct
+	pt, _, err := r.criteria(e, rank)
+	if err != nil {
+		return entry, err
+	}
+	entry = lab.Entry{ME: *me, PT: uint32(pt), PTs: portals.PTOptions(optionBits(e.PTOptions, portals.PTNames)), List: portals.List(indexOf(e.List)), UserPtr: uint64(e.index + 1), Memory: st.regions[e.Name]}
+	if e.handlers != nil {
+		entry.PTs |= e.handlers.PTOptions
+		in.made, err = r.handlers(st, in, rank)
+		entry.Handlers = in.made
+	}
+	return entry, err
+}
+
+// handlers installs the handlers of an entry.
+func (r *run) handlers(st *rankState, in *installed, rank int) (made *handlers.Installed, err error) {
 	e := in.plan
 	userHeader, hostBytes, err := r.handlerMemory(e, rank)
 	if err != nil {
 		return nil, err
 	}
 	if e.shares != nil {
-		if in.made, err = e.handlers.Share(st.entries[e.shares.Name].made); err != nil {
+		if made, err = e.handlers.Share(st.entries[e.shares.Name].made); err != nil {
 			return nil, err
 		}
-		in.memory, in.made.UserHeader, in.made.Spin.UserHdrLen = in.made.HPU, userHeader, uint64(userHeader)
-		in.made.Spin.Stamp, err = e.stamp(r.on(rank))
-		return in.made.Spin, err
+		made.UserHeader, made.Spin.UserHdrLen = userHeader, uint64(userHeader)
+	} else {
+		size, initial, err := r.state(e, rank)
+		if err != nil {
+			return nil, err
+		}
+		if err = r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}, runtime.View.Raw); err != nil {
+			return nil, err
+		}
+		made, err = st.Install(e.handlers, handlers.Options{State: initial, Memory: size, UserHeader: userHeader}, st.regions[e.Name+hostMemory])
+		if err != nil {
+			return nil, err
+		}
 	}
-	size, initial, err := r.state(e, rank)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.allocate(st, rank, e.Name+hostMemory, hostBytes, &Content{}, runtime.View.Raw); err != nil {
-		return nil, err
-	}
-	made, err := e.handlers.Install(st.proc, handlers.Options{
-		State: initial, Memory: size, UserHeader: userHeader,
-		HostMemory: portals.Region{Start: st.regions[e.Name+hostMemory].Addr(), Length: uint64(hostBytes)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	in.memory, in.made = made.HPU, made
 	made.Spin.Stamp, err = e.stamp(r.on(rank))
-	return made.Spin, err
+	return made, err
 }
