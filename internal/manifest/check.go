@@ -289,8 +289,8 @@ func (t Type) fits(x *big.Int) bool {
 	return x.Sign() < 0 && x.BitLen() == bits && x.TrailingZeroBits() == uint(bits-1)
 }
 
-// limits returns the smallest and the largest whole number of a type.
-func (t Type) limits() (least, most *big.Int) {
+// Limits returns the smallest and the largest whole number of a type.
+func (t Type) Limits() (least, most *big.Int) {
 	bits := uint(8 * t.Size())
 	one := big.NewInt(1)
 	if !t.Signed() {

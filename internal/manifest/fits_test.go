@@ -13,7 +13,7 @@ func TestFits(t *testing.T) {
 		if typ.Float() {
 			continue
 		}
-		least, most := typ.limits()
+		least, most := typ.Limits()
 		for _, x := range []*big.Int{least, most, new(big.Int), big.NewInt(1), big.NewInt(-1)} {
 			for _, d := range []int64{-200, -1, 0, 1, 200} {
 				x := new(big.Int).Add(x, big.NewInt(d))

@@ -194,7 +194,7 @@ func (t Type) holds(v value) error {
 		return nil
 	}
 	if !t.fits(v.whole) {
-		least, most := t.limits()
+		least, most := t.Limits()
 		return fmt.Errorf("%v, expected %v to %v for %s", v.whole, least, most, t)
 	}
 	return nil

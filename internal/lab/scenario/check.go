@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/trace"
@@ -114,7 +115,10 @@ func (p *planner) checkLayout(e *entryPlan, rank int) error {
 	if err != nil {
 		return fmt.Errorf("state[%d].%w", i, err)
 	}
-	if !slices.Equal(l.listed, e.layout.listed) {
+	same := func(a, b manifest.Number) bool {
+		return a.Name == b.Name && a.Offset == b.Offset && a.Field.Type == b.Field.Type
+	}
+	if !slices.EqualFunc(l.listed, e.layout.listed, same) {
 		return fmt.Errorf("state: its fields lie elsewhere than on rank %d", e.ranks[0])
 	}
 	return nil

@@ -4,12 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"math"
-	"math/big"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 
+	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/memory"
 	"github.com/spinsim/spinsim/internal/strictyaml"
 )
@@ -75,96 +73,22 @@ func (h *Hex) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fieldType is a type of values.
-type fieldType struct {
-	name   string
-	size   int64
-	signed bool
-	float  bool
-}
-
-// fieldTypes are the numbers a Field can hold, in the order of its fields.
-var fieldTypes = []fieldType{
-	{"u8", 1, false, false},
-	{"u16", 2, false, false},
-	{"u32", 4, false, false},
-	{"u64", 8, false, false},
-	{"i8", 1, true, false},
-	{"i16", 2, true, false},
-	{"i32", 4, true, false},
-	{"i64", 8, true, false},
-	{"f32", 4, true, true},
-	{"f64", 8, true, true},
-}
-
-// wholeTypes is the number of whole-number types. They come first.
-const wholeTypes = 8
-
-// encode appends the value of e, which must be in the range of the type.
-func (t *fieldType) encode(b []byte, e Expr, at *env) ([]byte, error) {
-	least, most := new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(8*t.size))
-	if t.signed {
-		most.Rsh(most, 1)
-		least.Neg(most)
+// encode returns the bytes of a number of a type, which must hold it.
+func (f *Float) encode(t manifest.Type, at *env) ([]byte, error) {
+	n, b := numberOf("", t, 0), make([]byte, t.Size())
+	if t.Float() {
+		v, err := f.eval(at, t)
+		if err != nil {
+			return nil, err
+		}
+		return b, n.Put(b, v, nil)
 	}
-	v, err := e.between(at, least, most.Sub(most, big.NewInt(1)))
+	least, most := t.Limits()
+	v, err := f.expr.between(at, least, most)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
+		return nil, fmt.Errorf("%s: %w", t, err)
 	}
-	bits := v.Uint64()
-	if v.Sign() < 0 {
-		bits = uint64(v.Int64())
-	}
-	return append(b, binary.LittleEndian.AppendUint64(nil, bits)[:t.size]...), nil
-}
-
-// bits returns the bits of a value, extended to 64.
-func (t *fieldType) bits(b []byte) uint64 {
-	var full [8]byte
-	copy(full[:], b[:t.size])
-	v := binary.LittleEndian.Uint64(full[:])
-	if t.signed && !t.float && t.size < 8 {
-		shift := uint(64 - 8*t.size)
-		v = uint64(int64(v<<shift) >> shift)
-	}
-	return v
-}
-
-// text formats a value for people.
-func (t *fieldType) text(b []byte) string {
-	v := t.bits(b)
-	switch {
-	case t.float && t.size == 4:
-		return strconv.FormatFloat(float64(math.Float32frombits(uint32(v))), 'g', -1, 32)
-	case t.float:
-		return strconv.FormatFloat(math.Float64frombits(v), 'g', -1, 64)
-	case t.signed:
-		return strconv.FormatInt(int64(v), 10)
-	}
-	return strconv.FormatUint(v, 10)
-}
-
-// big returns a whole number for comparisons, or false for a number with a
-// fraction.
-func (t *fieldType) big(b []byte) (*big.Int, bool) {
-	v := t.bits(b)
-	switch {
-	case t.float && t.size == 4:
-		return wholeFloat(float64(math.Float32frombits(uint32(v))))
-	case t.float:
-		return wholeFloat(math.Float64frombits(v))
-	case t.signed:
-		return big.NewInt(int64(v)), true
-	}
-	return new(big.Int).SetUint64(v), true
-}
-
-func wholeFloat(f float64) (*big.Int, bool) {
-	if math.IsNaN(f) || math.IsInf(f, 0) || f != math.Trunc(f) {
-		return nil, false
-	}
-	v, _ := big.NewFloat(f).Int(nil)
-	return v, true
+	return b, n.Put(b, v, nil)
 }
 
 // maxBytes is the most memory per region and message.
@@ -220,11 +144,6 @@ func (c *Content) fill(b []byte, at *env, src source) error {
 	return nil
 }
 
-// exprs returns the whole numbers of the field, in the order of fieldTypes.
-func (f *Field) exprs() [wholeTypes]Expr {
-	return [wholeTypes]Expr{f.U8, f.U16, f.U32, f.U64, f.I8, f.I16, f.I32, f.I64}
-}
-
 // append adds the field's bytes to b.
 func (f *Field) append(b []byte, at *env, src source) ([]byte, error) {
 	count, err := f.Count.int(at, 1, 0, maxContent)
@@ -246,18 +165,10 @@ func (f *Field) append(b []byte, at *env, src source) ([]byte, error) {
 
 // one returns the bytes of one value.
 func (f *Field) one(at *env, src source) ([]byte, error) {
-	for i, e := range f.exprs() {
-		if e.IsSet() {
-			return fieldTypes[i].encode(nil, e, at)
-		}
-	}
+	t, number := f.number()
 	switch {
-	case f.F32.set:
-		v, err := f.F32.eval(at, &fieldTypes[wholeTypes])
-		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v))), err
-	case f.F64.set:
-		v, err := f.F64.eval(at, &fieldTypes[wholeTypes+1])
-		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)), err
+	case t != "":
+		return number.encode(t, at)
 	case f.Zero.IsSet():
 		n, err := f.Zero.int(at, 0, 0, maxContent)
 		return memory.Make[byte](n), err
@@ -273,18 +184,19 @@ func (f *Field) one(at *env, src source) ([]byte, error) {
 	return f.Hex, nil
 }
 
-// typed returns the type of the field's values, nil if they are only bytes.
-func (f *Field) typed() *fieldType {
-	for i, e := range f.exprs() {
+// number returns the type of the field's values and the value, "" if they are
+// only bytes.
+func (f *Field) number() (t manifest.Type, v *Float) {
+	for i, e := range [...]Expr{f.U8, f.U16, f.U32, f.U64, f.I8, f.I16, f.I32, f.I64} {
 		if e.IsSet() {
-			return &fieldTypes[i]
+			return manifest.Types()[i], &Float{expr: e}
 		}
 	}
 	switch {
 	case f.F32.set:
-		return &fieldTypes[wholeTypes]
+		return manifest.F32, &f.F32
 	case f.F64.set:
-		return &fieldTypes[wholeTypes+1]
+		return manifest.F64, &f.F64
 	}
-	return nil
+	return "", nil
 }

@@ -232,9 +232,9 @@ func (r *run) compare(x *Expectation, rank int, at *env) error {
 		if err != nil {
 			return err
 		}
-		b := in.made.HPU.Present()[f.offset : f.offset+f.typ.size]
-		what := fmt.Sprintf("%s of %s is %s", f.name, x.State.Of, f.typ.text(b))
-		v, whole := f.typ.big(b)
+		state := in.made.HPU.Present()
+		what := fmt.Sprintf("%s of %s is %s", f.Name, x.State.Of, f.Text(state))
+		v, whole := wholeOf(f.Get(state))
 		if !whole {
 			return errors.New(what + ", expected a whole number")
 		}

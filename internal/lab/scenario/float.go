@@ -7,6 +7,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
 // Float is a number with a fraction, or an expression of whole numbers. A
@@ -33,38 +35,38 @@ func (f *Float) UnmarshalText(text []byte) error {
 }
 
 // eval returns the value as a number of type t. Errors name the type.
-func (f *Float) eval(at *env, t *fieldType) (v float64, err error) {
+func (f *Float) eval(at *env, t manifest.Type) (v float64, err error) {
 	if f.expr.IsSet() {
-		v, err = t.whole(f.expr, at)
+		v, err = wholeFloat(t, f.expr, at)
 	} else {
-		v, err = t.fraction(f.text)
+		v, err = fraction(t, f.text)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", t.name, err)
+		err = fmt.Errorf("%s: %w", t, err)
 	}
 	return v, err
 }
 
 // tooLarge returns the error for a value above the largest of a type.
-func (t *fieldType) tooLarge(shown string) error {
+func tooLarge(t manifest.Type, shown string) error {
 	most, name := math.MaxFloat64, "MaxFloat64"
-	if t.size == 4 {
+	if t == manifest.F32 {
 		most, name = math.MaxFloat32, "MaxFloat32"
 	}
-	limit := "at most " + name + " " + strconv.FormatFloat(most, 'g', -1, 8*int(t.size))
+	limit := "at most " + name + " " + strconv.FormatFloat(most, 'g', -1, int(8*t.Size()))
 	if strings.HasPrefix(shown, "-") {
-		limit = "at least -" + name + " -" + strconv.FormatFloat(most, 'g', -1, 8*int(t.size))
+		limit = "at least -" + name + " -" + strconv.FormatFloat(most, 'g', -1, int(8*t.Size()))
 	}
-	return fmt.Errorf("%s, expected %s: it does not fit %d bytes", shown, limit, t.size)
+	return fmt.Errorf("%s, expected %s: it does not fit %d bytes", shown, limit, t.Size())
 }
 
 // fraction reads a decimal number.
-func (t *fieldType) fraction(text string) (float64, error) {
+func fraction(t manifest.Type, text string) (float64, error) {
 	shown := text
 	if v, err := strconv.ParseFloat(text, 64); err == nil && v != 0 {
 		shown = strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	v, err := strconv.ParseFloat(text, 8*int(t.size))
+	v, err := strconv.ParseFloat(text, int(8*t.Size()))
 	digits, exponent := strings.ToLower(text), "e"
 	if strings.Contains(digits, "x") {
 		exponent = "p"
@@ -72,19 +74,19 @@ func (t *fieldType) fraction(text string) (float64, error) {
 	digits, _, _ = strings.Cut(digits, exponent)
 	switch {
 	case err != nil: // out of range: UnmarshalText has checked the syntax
-		return 0, t.tooLarge(shown)
+		return 0, tooLarge(t, shown)
 	case v == 0 && strings.ContainsAny(digits, "123456789abcdef"):
 		least := math.SmallestNonzeroFloat64
-		if t.size == 4 {
+		if t == manifest.F32 {
 			least = math.SmallestNonzeroFloat32
 		}
-		return 0, fmt.Errorf("%s, expected 0 or at least %s away from it: %d bytes would hold 0", shown, strconv.FormatFloat(least, 'g', -1, 8*int(t.size)), t.size)
+		return 0, fmt.Errorf("%s, expected 0 or at least %s away from it: %d bytes would hold 0", shown, strconv.FormatFloat(least, 'g', -1, int(8*t.Size())), t.Size())
 	}
 	return v, nil
 }
 
 // whole evaluates an expression.
-func (t *fieldType) whole(e Expr, at *env) (float64, error) {
+func wholeFloat(t manifest.Type, e Expr, at *env) (float64, error) {
 	v, err := e.Value(at.of)
 	if err != nil {
 		return 0, err
@@ -92,17 +94,17 @@ func (t *fieldType) whole(e Expr, at *env) (float64, error) {
 	exact := new(big.Float).SetInt(v)
 	x, accuracy := exact.Float64()
 	digits := 53
-	if t.size == 4 {
+	if t == manifest.F32 {
 		var short float32
 		short, accuracy = exact.Float32()
 		x, digits = float64(short), 24
 	}
 	switch {
 	case math.IsInf(x, 0):
-		return 0, t.tooLarge(exact.Text('g', 6))
+		return 0, tooLarge(t, exact.Text('g', 6))
 	case accuracy != big.Exact:
 		held, _ := new(big.Float).SetFloat64(x).Int(nil)
-		return 0, fmt.Errorf("%v, expected a whole number of at most %d binary digits: %d bytes would hold %v", v, digits, t.size, held)
+		return 0, fmt.Errorf("%v, expected a whole number of at most %d binary digits: %d bytes would hold %v", v, digits, t.Size(), held)
 	}
 	return x, nil
 }

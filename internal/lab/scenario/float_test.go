@@ -10,15 +10,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/spinsim/spinsim/internal/manifest"
 )
 
-func one(t require.TestingT, typ *fieldType, text string) (float64, error) {
+func one(t require.TestingT, typ manifest.Type, text string) (float64, error) {
 	var f Float
 	require.NoError(t, f.UnmarshalText([]byte(text)), text)
 	return f.eval(&env{}, typ)
 }
 
-var f32, f64 = &fieldTypes[wholeTypes], &fieldTypes[wholeTypes+1]
+const f32, f64 = manifest.F32, manifest.F64
 
 // A value outside the type is an error. It does not become an infinity, zero or
 // another number.
@@ -75,10 +77,10 @@ func TestFloatsAreNearest(t *testing.T) {
 		require.NoError(t, err)
 		short, _ := exact.Float32()
 		double, _ := exact.Float64()
-		for typ, want := range map[*fieldType]float64{f32: float64(short), f64: double} {
+		for typ, want := range map[manifest.Type]float64{f32: float64(short), f64: double} {
 			v, err := one(t, typ, text)
 			if math.IsInf(want, 0) || want == 0 {
-				require.ErrorContains(t, err, typ.name+": ", text)
+				require.ErrorContains(t, err, string(typ)+": ", text)
 				continue
 			}
 			require.NoError(t, err, text)
@@ -91,7 +93,7 @@ func TestFloatsAreNearest(t *testing.T) {
 func TestWholeFloatsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64().Draw(t, "n") >> rapid.IntRange(0, 63).Draw(t, "shift")
-		for typ, exact := range map[*fieldType]bool{f32: exact32(n), f64: exact64(n)} {
+		for typ, exact := range map[manifest.Type]bool{f32: exact32(n), f64: exact64(n)} {
 			v, err := one(t, typ, strconv.FormatInt(n, 10))
 			if !exact {
 				require.ErrorContains(t, err, "expected a whole number of at most")

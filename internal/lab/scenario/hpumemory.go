@@ -144,19 +144,19 @@ func (p *Plan) hpuNumber(e *entryPlan, rank int, v *NamedValue, at *env) (w hpuW
 	if err != nil {
 		return w, err
 	}
-	w.offset = f.offset
+	w.offset = f.Offset
 	if described := e.layout.described; described != nil {
 		if _, err := described.Lookup(v.Name); err == nil { // else an unnamed field of a list
-			state := make([]byte, f.offset+f.typ.size)
+			state := make([]byte, f.Offset+f.Field.Type.Size())
 			err = putNumber(state, described, v, at, p.device(rank))
-			w.bytes = state[f.offset:]
+			w.bytes = state[f.Offset:]
 			return w, err
 		}
 	}
-	if f.typ.float || !v.Value.expr.IsSet() {
-		return w, fmt.Errorf("%s, expected a whole number for %s: write its bytes with an offset", v.Value.text, f.typ.name)
+	if f.Field.Type.Float() || !v.Value.expr.IsSet() {
+		return w, fmt.Errorf("%s, expected a whole number for %s: write its bytes with an offset", v.Value.text, f.Field.Type)
 	}
-	w.bytes, err = f.typ.encode(nil, v.Value.expr, at)
+	w.bytes, err = v.Value.encode(f.Field.Type, at)
 	return w, err
 }
 
@@ -180,16 +180,17 @@ func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 	}
 	change := !x.Equals.IsSet() && !x.AtLeast.IsSet() && !x.AtMost.IsSet()
 	var first []byte
-	st.waits = waiting{text: fmt.Sprintf("%s of %s in HPU memory to be %s", f.name, x.Of, x.wanted())}
-	_, err = st.HPUWait(in.made.HPU, uint64(f.offset), int(f.typ.size), func(b []byte) bool {
-		st.waits.now = f.typ.text(b)
+	st.waits = waiting{text: fmt.Sprintf("%s of %s in HPU memory to be %s", f.Name, x.Of, x.wanted())}
+	number := numberOf(f.Name, f.Field.Type, 0)
+	_, err = st.HPUWait(in.made.HPU, uint64(f.Offset), int(f.Field.Type.Size()), func(b []byte) bool {
+		st.waits.now = number.Text(b)
 		if change {
 			if first == nil {
 				first = bytes.Clone(b)
 			}
 			return !bytes.Equal(first, b)
 		}
-		v, whole := f.typ.big(b)
+		v, whole := wholeOf(number.Get(b))
 		return whole && x.holds(v, "", at) == nil
 	})
 	return err

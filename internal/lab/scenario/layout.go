@@ -3,6 +3,8 @@ package scenario
 import (
 	"fmt"
 	"iter"
+	"math"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -14,67 +16,53 @@ import (
 // it is the same number. The zero value has no fields.
 type stateLayout struct {
 	described *manifest.State
-	listed    []stateField
+	listed    []manifest.Number
 }
 
-// stateField is a number in HPU memory.
-type stateField struct {
-	name   string
-	typ    *fieldType
-	offset int64
+// numberOf returns a number in HPU memory.
+func numberOf(name string, t manifest.Type, offset int64) manifest.Number {
+	return manifest.Number{Name: name, Offset: offset, Field: &manifest.Field{Type: t}}
 }
 
 // known reports whether there are fields.
 func (l *stateLayout) known() bool { return l.described != nil || l.listed != nil }
 
 // field returns the number with the given name. The error lists the names.
-func (l *stateLayout) field(name string) (*stateField, error) {
-	for i := range l.listed {
-		if l.listed[i].name == name {
-			return &l.listed[i], nil
+func (l *stateLayout) field(name string) (n manifest.Number, err error) {
+	for _, n := range l.listed {
+		if n.Name == name {
+			return n, nil
 		}
 	}
 	if l.described == nil {
-		return nil, fmt.Errorf("no field %s, expected one of %s", name, l.names())
+		return n, fmt.Errorf("no field %s, expected one of %s", name, l.names())
 	}
-	n, err := l.described.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	return fieldOf(n), nil
+	return l.described.Lookup(name)
 }
 
 // fields returns all numbers: of the list, if there is one.
-func (l *stateLayout) fields() iter.Seq[*stateField] {
-	return func(yield func(*stateField) bool) {
-		for i := range l.listed {
-			if !yield(&l.listed[i]) {
-				return
-			}
-		}
-		if l.described == nil || l.listed != nil {
-			return
-		}
-		for n := range l.described.Numbers() {
-			if !yield(fieldOf(n)) {
-				return
-			}
-		}
+func (l *stateLayout) fields() iter.Seq[manifest.Number] {
+	if l.described == nil || l.listed != nil {
+		return slices.Values(l.listed)
 	}
+	return l.described.Numbers()
 }
 
-func fieldOf(n manifest.Number) *stateField {
-	return &stateField{n.Name, typeOf(n.Field.Type), n.Offset}
-}
-
-// typeOf returns the type of the same name; both tables have all types.
-func typeOf(t manifest.Type) *fieldType {
-	for i := range fieldTypes {
-		if fieldTypes[i].name == string(t) {
-			return &fieldTypes[i]
+// wholeOf returns the value of a number for comparisons, or false if it has a
+// fraction.
+func wholeOf(v any) (*big.Int, bool) {
+	switch v := v.(type) {
+	case uint64:
+		return new(big.Int).SetUint64(v), true
+	case int64:
+		return big.NewInt(v), true
+	case float64:
+		if v == math.Trunc(v) && !math.IsInf(v, 0) {
+			whole, _ := big.NewFloat(v).Int(nil)
+			return whole, true
 		}
 	}
-	panic("scenario: a state with a number of type " + string(t))
+	return nil, false
 }
 
 // maxNames is the most fields that an error message names.
@@ -88,7 +76,7 @@ func (l *stateLayout) names() string {
 			names = append(names, fmt.Sprintf("and %d more", len(l.listed)-i))
 			break
 		}
-		names = append(names, l.listed[i].name)
+		names = append(names, l.listed[i].Name)
 	}
 	if names == nil {
 		return "none: the module does not describe its state; give it as a list of typed values with names"
@@ -126,13 +114,13 @@ func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.De
 			return i, fmt.Errorf("name: %s is listed twice", name)
 		}
 		named[name] = true
-		if typ := f.typed(); typ != nil {
+		if t, _ := f.number(); t != "" {
 			for k := range count {
 				each := name
 				if f.Count.IsSet() {
 					each = fmt.Sprintf("%s[%d]", name, k)
 				}
-				l.listed = append(l.listed, stateField{each, typ, offset + k*typ.size})
+				l.listed = append(l.listed, numberOf(each, t, offset+k*t.Size()))
 			}
 		}
 		offset += count * int64(len(one))
@@ -143,8 +131,8 @@ func (l *stateLayout) list(fields []Field, offset int64, at *env, d *manifest.De
 // agrees compares a field of a list, at an offset of the state, with the
 // module's description of the name. one is the bytes of a number.
 func agrees(s *manifest.State, f *Field, offset, count int64, one []byte, d *manifest.Device) error {
-	typ := f.typed()
-	if typ == nil {
+	t, _ := f.number()
+	if t == "" {
 		at, err := offsetOf(s, f.Name)
 		if err == nil && at != offset {
 			err = misplaced(f.Name, at, offset)
@@ -160,10 +148,10 @@ func agrees(s *manifest.State, f *Field, offset, count int64, one []byte, d *man
 		switch {
 		case err != nil:
 			return err
-		case n.Offset != offset+k*typ.size:
-			return misplaced(name, n.Offset, offset+k*typ.size)
-		case string(n.Field.Type) != typ.name:
-			return fmt.Errorf("%s is a %s, but the module has a %s there", name, typ.name, n.Field.Type)
+		case n.Offset != offset+k*t.Size():
+			return misplaced(name, n.Offset, offset+k*t.Size())
+		case n.Field.Type != t:
+			return fmt.Errorf("%s is a %s, but the module has a %s there", name, t, n.Field.Type)
 		}
 		alone := manifest.Number{Name: name, Field: n.Field}
 		if err := alone.Put(slices.Clone(one), alone.Get(one), d); err != nil {

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,9 +77,7 @@ func TestListedNames(t *testing.T) {
 			require.True(r, !n.Field.Max.IsSet() || i <= 2, "%s of %s: beyond its range", name, file)
 			f, err := l.field(name)
 			require.NoError(r, err)
-			var word [8]byte
-			copy(word[:], b[f.offset:f.offset+f.typ.size])
-			require.EqualValues(r, 100+i, binary.LittleEndian.Uint64(word[:]))
+			require.EqualValues(r, 100+i, f.Get(b))
 		}
 	})
 	require.NotZero(t, taken)

@@ -231,7 +231,7 @@ func putNumber(b []byte, s *manifest.State, v *NamedValue, at *env, device *mani
 		return err
 	}
 	if n.Field.Type.Float() {
-		x, err := v.Value.eval(at, typeOf(n.Field.Type))
+		x, err := v.Value.eval(at, n.Field.Type)
 		if err != nil {
 			return err
 		}

@@ -166,9 +166,8 @@ func (r *run) stateTable() *report.Table {
 			in := r.states[rank].entries[o.Of]
 			b := in.made.HPU.Bytes()
 			for f := range in.plan.layout.fields() {
-				if o.Fields == nil || slices.Contains(o.Fields, f.name) {
-					one := b[f.offset : f.offset+f.typ.size]
-					t.Add(rank, o.Of, f.offset, f.name, f.typ.name, f.typ.text(one), hex.EncodeToString(one))
+				if o.Fields == nil || slices.Contains(o.Fields, f.Name) {
+					t.Add(rank, o.Of, f.Offset, f.Name, string(f.Field.Type), f.Text(b), hex.EncodeToString(b[f.Offset:f.Offset+f.Field.Type.Size()]))
 				}
 			}
 			if !in.plan.layout.known() {
