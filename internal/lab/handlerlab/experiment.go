@@ -34,9 +34,9 @@ type Bench struct {
 	// Read reads a file that a point names; nil: from the disk.
 	Read func(name string, limit int64) ([]byte, error)
 
-	files, needs sync.Map               // packetsFile by name; bytes of memory by point
-	modules      sync.Map               // *loaded by device
-	last         atomic.Pointer[Report] // of the run that has ended last
+	files   sync.Map               // packetsFile by name
+	modules sync.Map               // *loaded by device
+	last    atomic.Pointer[Report] // of the run that has ended last
 }
 
 // device is what the choice of handlers depends on. Most points have the same
@@ -92,36 +92,29 @@ func Any() *experiment.Experiment {
 func (b *Bench) Experiment() *experiment.Experiment {
 	e := &experiment.Experiment{
 		Name: "handler", Short: "one module's handlers, and what they do with messages", Profiles: []string{"spin-dis"},
-		Points: b.check, Run: b.run, Memory: b.memory, Inputs: b.inputs,
-		Columns: columns(), Failures: lab.FailuresTable, Warnings: lab.WarningsTable, Cut: lab.CutColumn,
-		Undivided: "the page of a run has the time of every action",
+		Run: b.run, Columns: columns(), Undivided: "the page of a run has the time of every action",
 		View: experiment.View{
 			Value: lab.EndColumn, Answer: answer, Quiet: []string{"nodes", "ack"},
 			Summary: []string{experiment.ProfileColumn, lab.EndColumn, "handler_calls", "handler_cycles", "most_cycles", "returned"},
 		},
 	}
 	if b.Module != nil {
-		e.Short, e.Modules = "handlers of "+b.Module.Name, func(*experiment.Point) []*handlers.Library { return []*handlers.Library{b.Module} }
+		e.Short = "handlers of " + b.Module.Name
 	}
 	for _, t := range (&Report{}).tables() {
 		t.Quiet = t.Name != ActionsTable || !b.Bytes // which are in it
 		e.Details = append(e.Details, t.Detail)
 	}
-	e.Details = append(e.Details, lab.Details()...)
-	taken := append(e.Columns, provenance.Columns()...)
-	for i := range e.Details {
-		taken = append(taken, e.Details[i].Columns...)
-	}
+	(&lab.Points{Of: b.needs}).Fill(e)
 	for _, a := range Axes() {
 		if slices.Contains(b.Axes, a.Name) || !slices.Contains(Sources, a.Name) && a.Kind != report.Text {
 			e.Axes = append(e.Axes, a)
 		}
 	}
-	for _, name := range b.Axes {
-		if field, is := strings.CutPrefix(name, StatePrefix); is {
-			e.Axes = append(e.Axes, experiment.Parameter(name, "0", "the field "+field+" of the state", taken))
-		}
-	}
+	fields := slices.DeleteFunc(slices.Clone(b.Axes), func(name string) bool { return !strings.HasPrefix(name, StatePrefix) })
+	lab.Parameters(e, fields, func(name string) (string, string) {
+		return "0", "the field " + name[len(StatePrefix):] + " of the state"
+	})
 	return e
 }
 
@@ -242,23 +235,12 @@ func (b *Bench) input(axis, name string) (*packetsFile, error) {
 	return in, err
 }
 
-// inputs is Experiment.Inputs.
-func (b *Bench) inputs(p *experiment.Point) (list []provenance.Input) {
-	for _, name := range Sources[1:] {
-		if slices.Contains(b.Axes, name) {
-			in, _ := b.files.Load(p.Text(name)) // check has read it
-			list = append(list, in.(*packetsFile).record)
-		}
-	}
-	return list
-}
-
-// check is Experiment.Points. It notes how much memory the point needs: for nodes,
-// memories before and behind the run, messages, and what the report lists.
-func (b *Bench) check(p *experiment.Point) (bool, error) {
+// needs finds the needs of a point: memory for nodes, memories before and behind
+// the run, messages, and what the report lists.
+func (b *Bench) needs(p *experiment.Point) (*lab.Needs, error) {
 	x, err := b.at(p)
 	if err != nil {
-		return true, err
+		return nil, err
 	}
 	packets := 0
 	need := p.Footprint(1+x.nodes()) + int64(x.nodes())*peerMemory + 3*int64(x.HPUMemory+len(x.Host)+len(x.HandlerHost))
@@ -270,19 +252,17 @@ func (b *Bench) check(p *experiment.Point) (bool, error) {
 	if need += listedBytes * int64(min(packets, listedHandlers)); x.Race {
 		need += cmp.Or(x.history, mostHistory)
 	}
-	b.needs.Store(p, need)
-	return true, nil
-}
-
-// memory is Experiment.Memory. It is 0 for what is not a point, but one with
-// another value.
-func (b *Bench) memory(p *experiment.Point) int64 {
-	if _, known := b.needs.Load(p); !known {
-		b.check(p) //nolint:errcheck // it is not a point
+	n := &lab.Needs{Memory: need, Modules: []*handlers.Library{b.Module}}
+	for _, name := range Sources[1:] {
+		if slices.Contains(b.Axes, name) {
+			in, err := b.input(name, p.Text(name))
+			if err != nil {
+				return nil, err
+			}
+			n.Inputs = append(n.Inputs, in.record)
+		}
 	}
-	need, _ := b.needs.Load(p)
-	bytes, _ := need.(int64)
-	return bytes
+	return n, nil
 }
 
 // listedBytes is about what the report of a packet takes: its handlers, actions

@@ -42,7 +42,7 @@ func TestPlanLoadsOnce(t *testing.T) {
 	})
 	require.Equal(t, 2*2, loaded, "two devices, two choices of handlers")
 	for _, p := range points {
-		require.Positive(t, b.memory(p))
+		require.Positive(t, p.Experiment().Memory(p))
 	}
 }
 

@@ -35,16 +35,7 @@ type File struct {
 	device func(name string, overrides []string) (*profile.Profile, error)
 	spec   *Spec // with the parameters of options
 
-	mu    sync.Mutex
-	known map[*experiment.Point]*needs
-	read  map[string]*handlers.Library // modules by path and hash, shared by points
-}
-
-// needs is what a point takes and reads.
-type needs struct {
-	memory  int64
-	modules []*handlers.Library
-	inputs  []provenance.Input
+	read *sync.Map // *handlers.Library by path and hash, shared by points
 }
 
 // Open reads a scenario. The parameters of the options are those that have one
@@ -54,7 +45,7 @@ func Open(name string, text []byte, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{name: name, text: text, options: o, spec: spec, known: make(map[*experiment.Point]*needs), read: make(map[string]*handlers.Library)}
+	f := &File{name: name, text: text, options: o, spec: spec, read: new(sync.Map)}
 	root, err := strictyaml.Parse(name, text)
 	if err != nil {
 		return nil, textError(name, err)
@@ -201,8 +192,7 @@ func (f *File) Experiment() *experiment.Experiment {
 func (f *File) experiment(tables []string, measures bool) *experiment.Experiment {
 	e := &experiment.Experiment{
 		Name: "scenario", Short: f.title,
-		Device: f.load, Seeded: f.seeded, Points: f.check, Run: f.run, Memory: f.memory, Modules: f.modules, Inputs: f.inputs,
-		Columns: columns(measures), Details: details(tables), Failures: lab.FailuresTable, Warnings: lab.WarningsTable, Cut: lab.CutColumn,
+		Device: f.load, Seeded: f.seeded, Run: f.run, Columns: columns(measures), Details: details(tables),
 		View: experiment.View{Value: lab.EndColumn, Lines: true, Answer: answer, Summary: []string{experiment.ProfileColumn, lab.EndColumn, "comparisons"}},
 	}
 	if e.Short == "" {
@@ -219,20 +209,14 @@ func (f *File) experiment(tables []string, measures bool) *experiment.Experiment
 	}
 	if !f.options.Breakdown {
 		e.Divided = func() *experiment.Experiment {
-			of := &File{name: f.name, title: f.title, text: f.text, options: f.options, seeded: f.seeded, device: f.device, spec: f.spec, values: f.values, known: make(map[*experiment.Point]*needs), read: f.read}
+			of := *f
 			of.options.Breakdown = true
 			return of.Experiment()
 		}
 	}
-	taken := append(e.TableColumns(), provenance.Columns()...)
-	for i := range e.Details {
-		taken = append(taken, e.Details[i].Columns...)
-	}
-	for _, p := range f.values {
-		e.Axes = append(e.Axes, experiment.Parameter(p.Name, p.Value, "a parameter of the scenario", taken))
-		e.View.Quiet = append(e.View.Quiet, p.Name)
-		taken = append(taken, report.Column{Name: p.Name}, report.Column{Name: p.Name + "_ns"})
-	}
+	(&lab.Points{Of: f.needs}).Fill(e)
+	lab.Parameters(e, f.values.names(), func(name string) (string, string) { return f.values.find(name).Value, "a parameter of the scenario" })
+	e.View.Quiet = f.values.names()
 	if e.Axes == nil {
 		e.Axes = []experiment.Axis{{Name: "file", Kind: report.Text, Of: []string{strings.ReplaceAll(filepath.Base(f.name), ",", "_")}, Help: "the scenario"}}
 	}
@@ -270,7 +254,7 @@ func columns(measures bool) (list []report.Column) {
 	)...)
 }
 
-// details are the tables with the names, and those that every scenario has.
+// details are the tables with the names.
 func details(tables []string) (list []experiment.Detail) {
 	for _, name := range tableNames {
 		if slices.Contains(tables, name) {
@@ -278,7 +262,7 @@ func details(tables []string) (list []experiment.Detail) {
 			list = append(list, experiment.Detail{Name: name, Title: tableTitles[name], Columns: tableColumns(name), Zeros: zeros})
 		}
 	}
-	return append(list, lab.Details()...)
+	return list
 }
 
 // answer says how the expectations fared.
@@ -343,34 +327,18 @@ func (f *File) load(p *experiment.Point, chosen string, more []string) (*profile
 	return nil, err
 }
 
-// check is Experiment.Points. It notes what the point needs: a plan for each of
-// many points would take too much memory.
-func (f *File) check(p *experiment.Point) (bool, error) {
-	_, err := f.of(p)
-	return true, err
-}
-
-// of returns what a point needs.
-func (f *File) of(p *experiment.Point) (*needs, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n := f.known[p]; n != nil {
-		return n, nil
-	}
+// needs finds the needs of a point.
+func (f *File) needs(p *experiment.Point) (*lab.Needs, error) {
 	plan, err := f.plan(p)
 	if err != nil {
 		return nil, err
 	}
 	p.Seed = plan.seed
-	n := &needs{memory: plan.Memory(), inputs: plan.inputs[1:]}
+	n := &lab.Needs{Memory: plan.Memory(), Inputs: plan.inputs[1:]}
 	for _, l := range plan.used {
-		key := l.Path + " " + provenance.Hash(l.Wasm)
-		if f.read[key] == nil {
-			f.read[key] = l
-		}
-		n.modules = append(n.modules, f.read[key])
+		same, _ := f.read.LoadOrStore(l.Path+" "+provenance.Hash(l.Wasm), l)
+		n.Modules = append(n.Modules, same.(*handlers.Library))
 	}
-	f.known[p] = n
 	return n, nil
 }
 
@@ -383,30 +351,6 @@ func (f *File) plan(p *experiment.Point) (*Plan, error) {
 		return nil, err
 	}
 	return spec.Plan(o)
-}
-
-func (f *File) memory(p *experiment.Point) int64 {
-	n, err := f.of(p)
-	if err != nil {
-		return 0 // not a point, but one with another value
-	}
-	return n.memory
-}
-
-func (f *File) modules(p *experiment.Point) []*handlers.Library {
-	n, err := f.of(p)
-	if err != nil {
-		return nil
-	}
-	return n.modules
-}
-
-func (f *File) inputs(p *experiment.Point) []provenance.Input {
-	n, err := f.of(p)
-	if err != nil {
-		return nil
-	}
-	return n.inputs
 }
 
 // run is Experiment.Run.
