@@ -360,12 +360,8 @@ func ends(n int64) []int64 { return []int64{0, n - 1}[:min(n, 2)] }
 // checkStep evaluates a step that is not a repeat.
 func (p *planner) checkStep(rank int, s *Step, path string, at *env) error {
 	switch {
-	case s.Put != nil:
-		return p.eachEnd(&s.Put.Target, at, func(at *env) error { _, err := p.put(rank, path, s.Put, at); return err })
-	case s.Get != nil:
-		return p.eachEnd(&s.Get.Target, at, func(at *env) error { _, err := p.get(rank, path, s.Get, at); return err })
-	case s.Atomic != nil:
-		return p.eachEnd(&s.Atomic.Target, at, func(at *env) error { _, err := p.atomic(rank, path, s.Atomic, at); return err })
+	case s.target() != nil:
+		return p.eachEnd(s.target(), at, func(at *env) error { _, err := p.posting(rank, path, s, at); return err })
 	case s.Wait != nil:
 		if s.Wait.Entry != "" && !p.entry(s.Wait.Entry).on[rank] {
 			return fmt.Errorf("entry %s is not on this rank", s.Wait.Entry)
@@ -379,7 +375,7 @@ func (p *planner) checkStep(rank int, s *Step, path string, at *env) error {
 		if !p.entry(s.WaitHPU.Of).on[rank] {
 			return fmt.Errorf("entry %s is not on this rank", s.WaitHPU.Of)
 		}
-		return p.checkBoundsAt(&s.WaitHPU.Bounds, []int{rank}, at, nil)
+		return s.WaitHPU.check(at)
 	case s.UserID != nil:
 		_, err := userID(s, at)
 		return err

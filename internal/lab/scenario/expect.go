@@ -51,64 +51,50 @@ func (p *planner) checkExpectation(x *Expectation, path string) {
 				p.fail(path+".field", "%w", err)
 			}
 		}
-		p.checkBounds(&x.State.Bounds, path)
 	case x.Stat != nil:
-		p.checkBounds(&x.Stat.Bounds, path+".stat")
+		path += ".stat"
 	case x.Events != nil:
-		p.checkBounds(&x.Events.Bounds, path+".events")
+		path += ".events"
 	case x.Latency != nil:
-		l := x.Latency
-		if l.Equals == nil && l.AtLeast == nil && l.AtMost == nil {
-			p.fail(path+".latency", "expected at least one of equals, at_least, at_most")
-		}
+		path += ".latency"
+	}
+	if l, b := x.Latency, x.bounds(); b != nil && len(b.list()) == 0 || l != nil && l.Equals == nil && l.AtLeast == nil && l.AtMost == nil {
+		p.fail(path, "expected at least one of equals, at_least, at_most")
 	}
 }
 
-func (p *planner) checkBounds(b *Bounds, path string) {
-	if !b.Equals.IsSet() && !b.AtLeast.IsSet() && !b.AtMost.IsSet() {
-		p.fail(path, "expected at least one of equals, at_least, at_most")
+// bounds returns the limits of a number, nil if the expectation is about
+// something else.
+func (x *Expectation) bounds() *Bounds {
+	switch {
+	case x.State != nil:
+		return &x.State.Bounds
+	case x.Stat != nil:
+		return &x.Stat.Bounds
+	case x.Events != nil:
+		return &x.Events.Bounds
 	}
+	return nil
 }
 
 // checkAt evaluates an expectation without a run. own is the rank of the
 // program that contains it, nil at the end of a run.
 func (p *planner) checkAt(x *Expectation, own []int, at *env) error {
-	switch {
-	case x.Memory != nil:
-		ranks, err := p.holders(x.Memory.Of, x.Memory.Ranks, own, at)
-		for _, rank := range ranks {
-			if err == nil {
-				_, _, _, err = p.compared(x.Memory, rank, at.with(varRank, int64(rank)))
-			}
+	ranks, err := p.subjects(x, own, at)
+	for _, rank := range ranks {
+		if err != nil {
+			return err
 		}
-		return err
-	case x.State != nil:
-		ranks, err := p.holders(x.State.Of, x.State.Ranks, own, at)
-		return p.checkBoundsAt(&x.State.Bounds, ranks, at, err)
-	case x.Stat != nil:
-		ranks, err := p.some(x.Stat.Ranks, own, at)
-		return p.checkBoundsAt(&x.Stat.Bounds, ranks, at, err)
-	case x.Events != nil:
-		ranks, err := p.some(x.Events.Ranks, own, at)
-		return p.checkBoundsAt(&x.Events.Bounds, ranks, at, err)
-	case x.Latency != nil:
-		ranks, err := p.measuring(x.Latency, own, at)
-		for _, rank := range ranks {
-			if g := p.programOf[rank]; err == nil && (g == nil || !g.measures[x.Latency.Name]) {
+		at := at.with(varRank, int64(rank))
+		switch {
+		case x.Memory != nil:
+			_, _, _, err = p.compared(x.Memory, rank, at)
+		case x.Latency != nil:
+			if g := p.programOf[rank]; g == nil || !g.measures[x.Latency.Name] {
 				err = fmt.Errorf("latency: the program of rank %d does not measure %s", rank, x.Latency.Name)
 			}
-		}
-		return err
-	}
-	return nil
-}
-
-func (p *planner) checkBoundsAt(b *Bounds, ranks []int, at *env, err error) error {
-	for _, rank := range ranks {
-		for _, e := range [3]Expr{b.Equals, b.AtLeast, b.AtMost} {
-			if err == nil && e.IsSet() {
-				_, err = e.Value(at.with(varRank, int64(rank)).of)
-			}
+		default:
+			err = x.bounds().check(at)
 		}
 	}
 	return err
@@ -206,18 +192,18 @@ func (r *run) expect(x *Expectation, path string, own []int, at *env) {
 }
 
 // subjects returns the ranks that an expectation is about.
-func (r *run) subjects(x *Expectation, own []int, at *env) ([]int, error) {
+func (p *Plan) subjects(x *Expectation, own []int, at *env) ([]int, error) {
 	switch {
 	case x.Memory != nil:
-		return r.holders(x.Memory.Of, x.Memory.Ranks, own, at)
+		return p.holders(x.Memory.Of, x.Memory.Ranks, own, at)
 	case x.State != nil:
-		return r.holders(x.State.Of, x.State.Ranks, own, at)
+		return p.holders(x.State.Of, x.State.Ranks, own, at)
 	case x.Stat != nil:
-		return r.some(x.Stat.Ranks, own, at)
+		return p.some(x.Stat.Ranks, own, at)
 	case x.Events != nil:
-		return r.some(x.Events.Ranks, own, at)
+		return p.some(x.Events.Ranks, own, at)
 	}
-	return r.measuring(x.Latency, own, at)
+	return p.measuring(x.Latency, own, at)
 }
 
 // compare checks one rank.
@@ -250,20 +236,35 @@ func (r *run) compare(x *Expectation, rank int, at *env) error {
 	return x.Latency.holds(st)
 }
 
-// holds compares a number with the bounds.
-func (b *Bounds) holds(v *big.Int, what string, at *env) error {
-	for _, bound := range []struct {
-		words string
-		e     Expr
-		wrong func(order int) bool
-	}{
+// bound is one of the limits of a number.
+type bound struct {
+	words string
+	e     Expr
+	wrong func(order int) bool
+}
+
+// list returns the limits that are given.
+func (b *Bounds) list() []bound {
+	return slices.DeleteFunc([]bound{
 		{"", b.Equals, func(order int) bool { return order != 0 }},
 		{"at least ", b.AtLeast, func(order int) bool { return order < 0 }},
 		{"at most ", b.AtMost, func(order int) bool { return order > 0 }},
-	} {
-		if !bound.e.IsSet() {
-			continue
+	}, func(x bound) bool { return !x.e.IsSet() })
+}
+
+// check evaluates the limits without a number.
+func (b *Bounds) check(at *env) error {
+	for _, bound := range b.list() {
+		if _, err := bound.e.Value(at.of); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// holds compares a number with the limits.
+func (b *Bounds) holds(v *big.Int, what string, at *env) error {
+	for _, bound := range b.list() {
 		want, err := bound.e.Value(at.of)
 		if err != nil {
 			return err

@@ -2,8 +2,10 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // WriteHPU is a write_hpu step.
@@ -178,7 +180,7 @@ func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 	if err != nil {
 		return err
 	}
-	change := !x.Equals.IsSet() && !x.AtLeast.IsSet() && !x.AtMost.IsSet()
+	change := len(x.list()) == 0
 	var first []byte
 	st.waits = waiting{text: fmt.Sprintf("%s of %s in HPU memory to be %s", f.Name, x.Of, x.wanted())}
 	number := numberOf(f.Name, f.Field.Type, 0)
@@ -198,20 +200,9 @@ func (r *run) waitHPU(st *rankState, x *WaitHPU, at *env) error {
 
 // wanted describes the expected numbers.
 func (b *Bounds) wanted() string {
-	text := ""
-	for _, bound := range []struct {
-		words string
-		e     Expr
-	}{{"", b.Equals}, {"at least ", b.AtLeast}, {"at most ", b.AtMost}} {
-		if bound.e.IsSet() {
-			if text != "" {
-				text += " and "
-			}
-			text += bound.words + bound.e.String()
-		}
+	var texts []string
+	for _, bound := range b.list() {
+		texts = append(texts, bound.words+bound.e.String())
 	}
-	if text == "" {
-		return "another one"
-	}
-	return text
+	return cmp.Or(strings.Join(texts, " and "), "another one")
 }

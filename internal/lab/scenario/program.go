@@ -87,12 +87,8 @@ func (r *run) turn(st *rankState) error {
 func (r *run) step(st *rankState, s *Step, path string, at *env) error {
 	p := st.Proc
 	switch {
-	case s.Put != nil:
-		return r.each(st, &s.Put.Target, at, func(at *env) error { return r.doPut(st, s.Put, path, at) })
-	case s.Get != nil:
-		return r.each(st, &s.Get.Target, at, func(at *env) error { return r.doGet(st, s.Get, path, at) })
-	case s.Atomic != nil:
-		return r.each(st, &s.Atomic.Target, at, func(at *env) error { return r.doAtomic(st, s.Atomic, path, at) })
+	case s.target() != nil:
+		return r.each(st, s.target(), at, func(at *env) error { return r.post(st, s, path, at) })
 	case s.Wait != nil:
 		return r.wait(st, s.Wait, at)
 	case s.WriteHPU != nil:
@@ -190,75 +186,40 @@ func (r *run) own(st *rankState, s span, path string, fill *Content) error {
 	return r.allocate(st, st.Rank(), path, s.len, fill, runtime.View.Write)
 }
 
-// userPtr marks events of a step.
-func (r *run) userPtr(path string) uint64 { return stepPtr | uint64(r.stepID[path]) }
-
 // stepPtr is set in the user pointers of operations of steps. Entries have
 // small user pointers.
 const stepPtr = 1 << 40
 
-func (r *run) doPut(st *rankState, x *Put, path string, at *env) error {
-	g, err := r.put(st.Rank(), path, x, at)
-	if err != nil {
-		return err
+// post posts the operation of a step, to each of its targets.
+func (r *run) post(st *rankState, s *Step, path string, at *env) error {
+	g, err := r.posting(st.Rank(), path, s, at)
+	if err == nil {
+		err = r.own(st, g.src, path, g.fill)
 	}
-	if err := r.own(st, g.src, path, &x.Fill); err != nil {
-		return err
+	if err == nil {
+		err = r.own(st, g.dst, path, &Content{kind: contentZero})
 	}
+	ni, ptr := st.NI(), stepPtr|uint64(r.stepID[path])
+	src, n := g.src, uint64(g.src.len)
 	for i := range g.to {
-		a := &g.to[i]
-		err := st.NI().Put(portals.Put{MD: st.puts, Offset: st.addr(g.src), Length: uint64(g.src.len), Ack: portals.AckReq(indexOf(x.Ack)), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path), HdrData: g.hdr})
 		if err != nil {
-			return err
+			break
 		}
-	}
-	return nil
-}
-
-func (r *run) doGet(st *rankState, x *Get, path string, at *env) error {
-	g, err := r.get(st.Rank(), path, x, at)
-	if err != nil {
-		return err
-	}
-	if err := r.own(st, g.dst, path, &Content{kind: contentZero}); err != nil {
-		return err
-	}
-	for i := range g.to {
-		a := &g.to[i]
-		err := st.NI().Get(portals.Get{MD: st.gets, Offset: st.addr(g.dst), Length: uint64(g.dst.len), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: r.userPtr(path)})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// doAtomic posts atomics.
-func (r *run) doAtomic(st *rankState, x *Atomic, path string, at *env) error {
-	g, err := r.atomic(st.Rank(), path, x, at)
-	if err != nil {
-		return err
-	}
-	if err := r.own(st, g.src, path, &x.Fill); err != nil {
-		return err
-	}
-	ni := st.NI()
-	src, n, ptr := st.addr(g.src), uint64(g.src.len), r.userPtr(path)
-	for i := range g.to {
 		a := &g.to[i]
 		switch {
+		case s.Put != nil:
+			err = ni.Put(portals.Put{MD: st.puts, Offset: st.addr(src), Length: n, Ack: g.ack, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr})
+		case s.Get != nil:
+			err = ni.Get(portals.Get{MD: st.gets, Offset: st.addr(g.dst), Length: uint64(g.dst.len), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr})
 		case !g.fetches:
-			err = ni.Atomic(portals.Atomic{MD: st.puts, Offset: src, Length: n, Ack: portals.AckReq(indexOf(x.Ack)), Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Op: g.op, Type: g.typ})
+			err = ni.Atomic(portals.Atomic{MD: st.puts, Offset: st.addr(src), Length: n, Ack: g.ack, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Op: g.op, Type: g.typ})
 		case g.op < portals.OpSWAP:
-			err = ni.FetchAtomic(portals.FetchAtomic{GetMD: st.gets, GetOffset: st.addr(g.dst), MD: st.puts, Offset: src, Length: n, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Op: g.op, Type: g.typ})
+			err = ni.FetchAtomic(portals.FetchAtomic{GetMD: st.gets, GetOffset: st.addr(g.dst), MD: st.puts, Offset: st.addr(src), Length: n, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Op: g.op, Type: g.typ})
 		default:
-			err = ni.Swap(portals.Swap{GetMD: st.gets, GetOffset: st.addr(g.dst), MD: st.puts, Offset: src, Length: n, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Operand: g.operand, Op: g.op, Type: g.typ})
-		}
-		if err != nil {
-			return err
+			err = ni.Swap(portals.Swap{GetMD: st.gets, GetOffset: st.addr(g.dst), MD: st.puts, Offset: st.addr(src), Length: n, Target: a.id(), PT: a.pt, MatchBits: a.bits, RemoteOffset: a.remote, UserPtr: ptr, HdrData: g.hdr, Operand: g.operand, Op: g.op, Type: g.typ})
 		}
 	}
-	return nil
+	return err
 }
 
 // wait waits until the counter has grown by the given amount.

@@ -11,18 +11,45 @@ import (
 type posting struct {
 	to      []address
 	src     span // put, atomic
+	fill    *Content
 	dst     span // get, fetching atomic
 	fetches bool
+	ack     portals.AckReq
 	hdr     uint64
 	operand []byte
 	op      portals.AtomicOp
 	typ     portals.Datatype
 }
 
-func (p *Plan) put(rank int, path string, x *Put, at *env) (g posting, err error) {
-	if g.to, err = p.addresses(&x.Target, at); err != nil {
+// target returns where the operation of a step goes, nil if it has none.
+func (s *Step) target() *Target {
+	switch {
+	case s.Put != nil:
+		return &s.Put.Target
+	case s.Get != nil:
+		return &s.Get.Target
+	case s.Atomic != nil:
+		return &s.Atomic.Target
+	}
+	return nil
+}
+
+// posting evaluates the operation of a step.
+func (p *Plan) posting(rank int, path string, s *Step, at *env) (g posting, err error) {
+	if g.to, err = p.addresses(s.target(), at); err != nil {
 		return g, err
 	}
+	switch {
+	case s.Put != nil:
+		return p.put(g, rank, path, s.Put, at)
+	case s.Get != nil:
+		return p.get(g, rank, path, s.Get, at)
+	}
+	return p.atomic(g, rank, path, s.Atomic, at)
+}
+
+func (p *Plan) put(g posting, rank int, path string, x *Put, at *env) (_ posting, err error) {
+	g.ack, g.fill = portals.AckReq(indexOf(x.Ack)), &x.Fill
 	if g.src, err = p.operand(rank, path, x.From, x.Offset, x.Bytes, &x.Fill, at); err != nil {
 		return g, err
 	}
@@ -35,10 +62,7 @@ func (p *Plan) put(rank int, path string, x *Put, at *env) (g posting, err error
 	return g, nil
 }
 
-func (p *Plan) get(rank int, path string, x *Get, at *env) (g posting, err error) {
-	if g.to, err = p.addresses(&x.Target, at); err != nil {
-		return g, err
-	}
+func (p *Plan) get(g posting, rank int, path string, x *Get, at *env) (_ posting, err error) {
 	if g.dst, err = p.operand(rank, path, x.Into, x.Offset, x.Bytes, &Content{}, at); err != nil {
 		return g, err
 	}
@@ -48,10 +72,8 @@ func (p *Plan) get(rank int, path string, x *Get, at *env) (g posting, err error
 	return g, nil
 }
 
-func (p *Plan) atomic(rank int, path string, x *Atomic, at *env) (g posting, err error) {
-	if g.to, err = p.addresses(&x.Target, at); err != nil {
-		return g, err
-	}
+func (p *Plan) atomic(g posting, rank int, path string, x *Atomic, at *env) (_ posting, err error) {
+	g.ack, g.fill = portals.AckReq(indexOf(x.Ack)), &x.Fill
 	g.op, g.typ = portals.AtomicOp(indexOf(x.Op)), portals.Datatype(indexOf(x.Type))
 	if !portals.Legal(g.op, g.typ) {
 		return g, fmt.Errorf("op: %s is not defined on %s", x.Op, x.Type)
