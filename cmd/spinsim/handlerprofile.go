@@ -16,6 +16,7 @@ import (
 	"github.com/spinsim/spinsim/internal/provenance"
 	"github.com/spinsim/spinsim/internal/seal"
 	"github.com/spinsim/spinsim/internal/visible"
+	"github.com/spinsim/spinsim/sim"
 )
 
 func handlerProfileCommand() *cobra.Command {
@@ -71,7 +72,7 @@ With --output the profile is written for pprof, with the calls that led to each 
 func writePprof(name string, r *handlerlab.Report, of *provenance.Record, cut string) error {
 	var b, packed bytes.Buffer
 	p := r.Lines.Profile(of.Lines()...)
-	p.DurationNanos = r.End.Whole()
+	p.DurationNanos = int64(r.End / sim.Nanosecond)
 	mark, err := seal.Of(of, seal.Pprof, cut)
 	if err != nil {
 		return err

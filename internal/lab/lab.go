@@ -4,6 +4,8 @@
 //
 //	run.go     the cluster, and the entries of its nodes
 //	record.go  what the Portals interfaces did, with times
+//	rows.go    tables whose rows are structs
+//	points.go  what points need, and parameters as axes
 //	lab.go     columns and values of a run
 package lab
 

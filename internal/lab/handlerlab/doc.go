@@ -11,7 +11,7 @@
 //	record.go    records the steps of the handlers
 //	report.go    the results of a run
 //	text.go      the same for people
-//	experiment.go, rows.go   runs as points of an experiment, and their tables
+//	experiment.go  runs as points of an experiment
 //	expect.go    compares a report with a file
 //	inspect.go   checks a module for a device, without running it
 package handlerlab

@@ -101,9 +101,10 @@ func (b *Bench) Experiment() *experiment.Experiment {
 	if b.Module != nil {
 		e.Short = "handlers of " + b.Module.Name
 	}
-	for _, t := range (&Report{}).tables() {
+	e.Details, _ = (&Report{}).tables()
+	for i := range e.Details {
+		t := &e.Details[i]
 		t.Quiet = t.Name != ActionsTable || !b.Bytes // which are in it
-		e.Details = append(e.Details, t.Detail)
 	}
 	(&lab.Points{Of: b.needs}).Fill(e)
 	for _, a := range Axes() {
@@ -300,7 +301,7 @@ func (b *Bench) report(ctx context.Context, p *experiment.Point) (*Report, error
 
 // values are the values of a point.
 func (r *Report) values() experiment.Values {
-	values := lab.Values(sim.Time(r.End), cli.CutBy(r.end), r.Errors, r.Notes)
+	values := lab.Values(r.End, cli.CutBy(r.end), r.Errors, r.Notes)
 	var codes []string
 	for _, code := range slices.Sorted(maps.Keys(r.totals.returned)) {
 		codes = append(codes, fmt.Sprintf("%d %s", r.totals.returned[code], code))
@@ -315,8 +316,9 @@ func (r *Report) values() experiment.Values {
 		"handler_calls": r.Calls, "handler_cycles": r.Cycles, "most_cycles": r.totals.longest, "returned": strings.Join(codes, ", "),
 		"bytes_sent": r.totals.sent, "bytes_written": r.totals.written, "packets_dropped": r.totals.dropped, "messages_refused": refused,
 	})
-	for _, t := range r.tables() {
-		values[t.Name] = t.rows
+	details, rows := r.tables()
+	for i := range details {
+		values[details[i].Name] = rows[i]
 	}
 	return values
 }

@@ -166,12 +166,12 @@ func TestStateRoundTrip(t *testing.T) {
 }
 
 func TestNanoseconds(t *testing.T) {
-	for n, want := range map[Nanoseconds]string{0: "0", 1: "0.001", 250_000: "250", 712_180: "712.18", 1_000_100: "1000.1"} {
-		require.Equal(t, want, n.text(-1))
+	for n, want := range map[sim.Time]string{0: "0", 1: "0.001", 250_000: "250", 712_180: "712.18", 1_000_100: "1000.1"} {
+		require.Equal(t, want, ns(n, -1))
 	}
-	require.Equal(t, "712.180", Nanoseconds(712_180).text(3))
-	require.Equal(t, "712.1", Nanoseconds(712_180).text(1))
-	require.Equal(t, "712", Nanoseconds(712_180).text(0))
+	require.Equal(t, "712.180", ns(712_180, 3))
+	require.Equal(t, "712.1", ns(712_180, 1))
+	require.Equal(t, "712", ns(712_180, 0))
 }
 
 func TestCompare(t *testing.T) {

@@ -157,8 +157,8 @@ func (r *recorder) omit(s *nic.HandlerStep) {
 }
 
 // since returns the time between the beginning of the handler and a step.
-func (r *recorder) since(s *nic.HandlerStep) Nanoseconds {
-	return Nanoseconds(s.At - r.starts[s.Number-1])
+func (r *recorder) since(s *nic.HandlerStep) sim.Time {
+	return s.At - r.starts[s.Number-1]
 }
 
 // poolOf returns the pool of a step's processor, "" for the HPUs.
@@ -174,7 +174,7 @@ const hpus = "HPU"
 
 func (r *recorder) began(s *nic.HandlerStep) {
 	h := &HandlerReport{
-		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, Pool: poolOf(s), HPU: s.HPU, Start: Nanoseconds(s.At),
+		Kind: s.Handler, Message: r.messages[s.Message], ID: s.Message, Packet: s.Packet, Pool: poolOf(s), HPU: s.HPU, Start: s.At,
 	}
 	switch s.Handler {
 	case Kinds[0]:
@@ -189,7 +189,7 @@ func (r *recorder) began(s *nic.HandlerStep) {
 // landed notes when a non-blocking DMA operation took effect.
 func (r *recorder) landed(s *nic.HandlerStep) {
 	h := r.handlers[s.Number-1]
-	at := Nanoseconds(s.At - r.starts[s.Number-1])
+	at := s.At - r.starts[s.Number-1]
 	for i := range h.Actions {
 		a := &h.Actions[i]
 		if s.Handle >= 0 && a.handle == s.Handle && a.Landed == nil {

@@ -8,34 +8,39 @@ import (
 
 	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/sim"
 )
 
-// Nanoseconds is virtual time that people see as an exact number of
-// nanoseconds.
-type Nanoseconds sim.Time
-
-// Whole returns the number without its fraction.
-func (n Nanoseconds) Whole() int64 { return int64(n / Nanoseconds(sim.Nanosecond)) }
-
-// text formats the number with the given digits behind the point, at most 3;
-// -1: as many as are necessary.
-func (n Nanoseconds) text(digits int) string {
-	whole, rest := n/Nanoseconds(sim.Nanosecond), n%Nanoseconds(sim.Nanosecond)
-	s := fmt.Sprintf("%d.%03d", whole, rest)
+// ns formats a time as nanoseconds with the given digits behind the point, at
+// most 3; -1: as many as are necessary.
+func ns(t sim.Time, digits int) string {
+	s := fmt.Sprintf("%d.%03d", t/sim.Nanosecond, t%sim.Nanosecond)
 	if digits < 0 {
 		return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 	}
 	return strings.TrimSuffix(s[:len(s)-3+digits], ".")
 }
 
-// digits returns how many digits behind the point text needs.
-func (n Nanoseconds) digits() int {
-	s := n.text(-1)
-	if i := strings.IndexByte(s, '.'); i >= 0 {
-		return len(s) - i - 1
+// digits returns how many digits behind the point ns needs.
+func digits(t sim.Time) int {
+	_, fraction, _ := strings.Cut(ns(t, -1), ".")
+	return len(fraction)
+}
+
+// tables are the lists of a report.
+func (r *Report) tables() (details []experiment.Detail, rows []experiment.Rows) {
+	var actions []ActionReport
+	for _, h := range r.Handlers {
+		actions = append(actions, h.Actions...)
 	}
-	return 0
+	return []experiment.Detail{
+		lab.TableOf[MessageReport]("sent", "Messages"), lab.TableOf[HandlerReport]("handlers", "Handlers"), lab.TableOf[ActionReport](ActionsTable, "Actions"),
+		lab.TableOf[EventReport]("events", "Events"), lab.TableOf[CounterReport]("counters", "Counters"), lab.TableOf[FieldReport]("fields", "State"),
+		lab.TableOf[MemoryReport]("memory", "Memory"),
+	}, []experiment.Rows{
+		lab.RowsOf(r.Messages), lab.RowsOf(r.Handlers), lab.RowsOf(actions), lab.RowsOf(r.Events), lab.RowsOf(r.Counters), lab.RowsOf(r.Fields), lab.RowsOf(r.Memory),
+	}
 }
 
 // Report is the result of a run. The experiment has its lists as tables, whose
@@ -55,7 +60,7 @@ type Report struct {
 	Memory   []MemoryReport
 	// HPU memory, that of the entry, and that of handlers after the run
 	State, Host, Handler []byte
-	End                  Nanoseconds
+	End                  sim.Time
 	Calls                int   // handlers that ran, listed or not
 	Cycles               int64 // of all handlers
 	Races                []*RaceReport
@@ -96,22 +101,22 @@ type MessageReport struct {
 
 // HandlerReport is one run of a handler.
 type HandlerReport struct {
-	Number  int         `column:"number" help:"Its number, by message and packet."`
-	Kind    string      `column:"kind" help:"Kind of handler."`
-	Message int         `column:"message" help:"Number of the message; 0: one that a handler sent to its own process."`
-	ID      uint64      `column:"msg_id" help:"Number of the message on the device."`
-	Packet  int         `column:"packet" help:"Number of the packet in the message."`
-	Bytes   uint64      `column:"bytes" help:"Of a payload handler the bytes of the packet, of a header handler those of the user header."`
-	Offset  uint64      `column:"offset,hex" help:"Of a payload handler the place of the packet in the message, bytes."`
-	Pool    string      `column:"pool" help:"Pool of its processor; empty: the HPUs."`
-	HPU     int         `column:"hpu" help:"Its processor."`
-	Start   Nanoseconds `column:"start" help:"When it began."`
-	Took    Nanoseconds `column:"took" help:"From its beginning to its end."`
-	Cycles  int64       `column:"cycles" help:"Cycles charged to it."`
-	Code    int         `column:"code" help:"Return code."`
-	Return  string      `column:"returned" help:"Name of the return code."`
-	Trap    string      `column:"trap" help:"What ended it in place of a return; empty: nothing."`
-	Ended   bool        `column:"ended" help:"Whether it ended before the run did."`
+	Number  int      `column:"number" help:"Its number, by message and packet."`
+	Kind    string   `column:"kind" help:"Kind of handler."`
+	Message int      `column:"message" help:"Number of the message; 0: one that a handler sent to its own process."`
+	ID      uint64   `column:"msg_id" help:"Number of the message on the device."`
+	Packet  int      `column:"packet" help:"Number of the packet in the message."`
+	Bytes   uint64   `column:"bytes" help:"Of a payload handler the bytes of the packet, of a header handler those of the user header."`
+	Offset  uint64   `column:"offset,hex" help:"Of a payload handler the place of the packet in the message, bytes."`
+	Pool    string   `column:"pool" help:"Pool of its processor; empty: the HPUs."`
+	HPU     int      `column:"hpu" help:"Its processor."`
+	Start   sim.Time `column:"start" help:"When it began."`
+	Took    sim.Time `column:"took" help:"From its beginning to its end."`
+	Cycles  int64    `column:"cycles" help:"Cycles charged to it."`
+	Code    int      `column:"code" help:"Return code."`
+	Return  string   `column:"returned" help:"Name of the return code."`
+	Trap    string   `column:"trap" help:"What ended it in place of a return; empty: nothing."`
+	Ended   bool     `column:"ended" help:"Whether it ended before the run did."`
 	Actions []ActionReport
 
 	cut bool // an action is not listed
@@ -120,34 +125,34 @@ type HandlerReport struct {
 // ActionReport is one action of a handler. Times count from the beginning of
 // the handler.
 type ActionReport struct {
-	Number int          `column:"number" help:"Number of the handler."`
-	Name   string       `column:"action" help:"The import that it called."`
-	At     Nanoseconds  `column:"at" help:"When, since the beginning of the handler."`
-	Cycles int64        `column:"cycles" help:"Cycles charged to the handler by then."`
-	What   string       `column:"what" help:"Its arguments in words."`
-	Result int64        `column:"result" help:"What the call returned."`
-	Answer string       `column:"answer" help:"The same in words."`
-	Done   *Nanoseconds `column:"done" help:"When the handler went on after waiting; empty: it did not wait."`
-	Landed *Nanoseconds `column:"landed" help:"When a non-blocking operation took effect."`
-	Bytes  string       `column:"hex" help:"Bytes that it sent or wrote to host memory, with --bytes."`
-	Failed string       `column:"failed" help:"Error that the call or its operation ended with; empty: none."`
+	Number int       `column:"number" help:"Number of the handler."`
+	Name   string    `column:"action" help:"The import that it called."`
+	At     sim.Time  `column:"at" help:"When, since the beginning of the handler."`
+	Cycles int64     `column:"cycles" help:"Cycles charged to the handler by then."`
+	What   string    `column:"what" help:"Its arguments in words."`
+	Result int64     `column:"result" help:"What the call returned."`
+	Answer string    `column:"answer" help:"The same in words."`
+	Done   *sim.Time `column:"done" help:"When the handler went on after waiting; empty: it did not wait."`
+	Landed *sim.Time `column:"landed" help:"When a non-blocking operation took effect."`
+	Bytes  string    `column:"hex" help:"Bytes that it sent or wrote to host memory, with --bytes."`
+	Failed string    `column:"failed" help:"Error that the call or its operation ended with; empty: none."`
 
 	handle int
 }
 
 // EventReport is a full event of a node's process.
 type EventReport struct {
-	At        Nanoseconds `column:"time" help:"When the event was posted."`
-	Node      int         `column:"node" help:"Node whose process got it."`
-	Type      string      `column:"event" help:"Type of the event."`
-	Fail      string      `column:"result" help:"OK, or why it failed."`
-	PT        int         `column:"pt" help:"Portal table index."`
-	Source    int         `column:"source" help:"Node of the initiator."`
-	Length    uint64      `column:"bytes" help:"Bytes that were moved."`
-	Requested uint64      `column:"requested_bytes" help:"Bytes that were asked for."`
-	Offset    uint64      `column:"offset,hex" help:"Remote offset."`
-	MatchBits uint64      `column:"match_bits,hex" help:"Match bits of the request."`
-	HdrData   uint64      `column:"hdr_data,hex" help:"64 bits of the initiator."`
+	At        sim.Time `column:"time" help:"When the event was posted."`
+	Node      int      `column:"node" help:"Node whose process got it."`
+	Type      string   `column:"event" help:"Type of the event."`
+	Fail      string   `column:"result" help:"OK, or why it failed."`
+	PT        int      `column:"pt" help:"Portal table index."`
+	Source    int      `column:"source" help:"Node of the initiator."`
+	Length    uint64   `column:"bytes" help:"Bytes that were moved."`
+	Requested uint64   `column:"requested_bytes" help:"Bytes that were asked for."`
+	Offset    uint64   `column:"offset,hex" help:"Remote offset."`
+	MatchBits uint64   `column:"match_bits,hex" help:"Match bits of the request."`
+	HdrData   uint64   `column:"hdr_data,hex" help:"64 bits of the initiator."`
 }
 
 // CounterReport is a counter of the host at the end.

@@ -52,11 +52,11 @@ type actionTime struct {
 func requireTimes(t *testing.T, got []ActionReport, want []actionTime) {
 	t.Helper()
 	require.Len(t, got, len(want))
-	after := func(a *ActionReport, length sim.Time) *Nanoseconds {
+	after := func(a *ActionReport, length sim.Time) *sim.Time {
 		if length == 0 {
 			return nil
 		}
-		at := a.At + Nanoseconds(length)
+		at := a.At + length
 		return &at
 	}
 	for i, w := range want {
@@ -83,7 +83,7 @@ func TestTimes(t *testing.T) {
 	D := func(n int64) sim.Time { return p.DMA.Bandwidth.Time(n) }
 	// o, the message's data fetched (two latencies), the wire, matching.
 	arrival := p.NIC.Overhead + 2*L + D(8) + p.Fabric.Rate.Time(8) + 2*p.Fabric.Wire + p.Fabric.Switch + p.NIC.MatchHeader
-	require.Equal(t, Nanoseconds(arrival), h.Start)
+	require.Equal(t, arrival, h.Start)
 
 	a := h.Actions
 	write, read := L+D(8), 2*L+D(16)
@@ -94,23 +94,23 @@ func TestTimes(t *testing.T) {
 		{"dma_from_host_nb", 0, read, "handle 1"},
 		{"dma_test", 0, 0, "not yet"},
 		{"dma_to_host_nb", 0, write, "handle 2"},
-		{"dma_wait", sim.Time(a[1].At) + read - sim.Time(a[4].At), 0, "OK"},
+		{"dma_wait", a[1].At + read - a[4].At, 0, "OK"},
 		{"dma_cas", 2*L + D(8), 0, "swapped"},
 		{"dma_fadd_typed", 2*L + D(8), 0, "OK"},
 	})
 	// Up to the first suspension, the handler's time is the time of its cycles.
 	for i := range 3 {
-		require.Equal(t, Nanoseconds(a[i].Cycles)*Nanoseconds(cycle), a[i].At)
+		require.Equal(t, sim.Time(a[i].Cycles)*cycle, a[i].At)
 	}
-	waited := Nanoseconds(0)
+	waited := sim.Time(0)
 	for i := range a {
 		if a[i].Done != nil {
 			waited += *a[i].Done - a[i].At
 		}
 	}
-	require.Equal(t, Nanoseconds(h.Cycles)*Nanoseconds(cycle)+waited, h.Took)
+	require.Equal(t, sim.Time(h.Cycles)*cycle+waited, h.Took)
 	require.Equal(t, "PUT", r.Events[0].Type)
-	require.Equal(t, h.Start+h.Took+Nanoseconds(L), r.Events[0].At, "the event is written behind the data")
+	require.Equal(t, h.Start+h.Took+L, r.Events[0].At, "the event is written behind the data")
 
 	require.Equal(t, "12345678", string(r.Host[8:16]))
 	require.Equal(t, "12345678", string(r.Host[32:40]))
@@ -214,7 +214,7 @@ func TestMessagesAreTold(t *testing.T) {
 		numbers = append(numbers, h.Message)
 	}
 	require.Equal(t, []int{1, 0, 0}, numbers)
-	require.Greater(t, r.Handlers[2].Start-r.Handlers[1].Start, Nanoseconds(sim.Microsecond), "the timer's delay")
+	require.Greater(t, r.Handlers[2].Start-r.Handlers[1].Start, sim.Microsecond, "the timer's delay")
 }
 
 func TestBadEnds(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // collect collects the results of the run.
@@ -23,7 +24,7 @@ func (x *trial) collect(end error) *Report {
 	rep := &Report{
 		Module: x.Module.Name, Profile: p.Name, Node: x.Node, HPUs: p.HPU.Cores, ClockHz: int64(p.HPU.Clock), MTU: int(p.Fabric.MTU),
 		State: bytes.Clone(x.in.HPU.Bytes()), Host: x.host.Snapshot(), Handler: x.handler.Snapshot(), format: x.Format,
-		Handlers: r.handlers, Events: x.events(), End: Nanoseconds(r.end), Calls: len(r.handlers) + r.left.Handlers, Cycles: r.totals.cycles, Omitted: r.left, totals: r.totals,
+		Handlers: r.handlers, Events: x.events(), End: r.end, Calls: len(r.handlers) + r.left.Handlers, Cycles: r.totals.cycles, Omitted: r.left, totals: r.totals,
 	}
 	x.memories(rep)
 	rep.totals.dropped = x.Cluster.Stats().PacketsDropped
@@ -82,7 +83,7 @@ func (x *trial) events() (list []EventReport) {
 	for i := range x.Events {
 		e := &x.Events[i]
 		list = append(list, EventReport{
-			At: Nanoseconds(e.At), Node: e.Rank, Type: e.Type.String(), Fail: e.Fail.String(), PT: int(e.PTIndex),
+			At: e.At, Node: e.Rank, Type: e.Type.String(), Fail: e.Fail.String(), PT: int(e.PTIndex),
 			Length: e.MLength, Requested: e.RLength, Offset: e.RemoteOffset, MatchBits: e.MatchBits, HdrData: e.HdrData,
 			Source: int(e.Initiator.NID),
 		})
@@ -94,7 +95,7 @@ func (x *trial) events() (list []EventReport) {
 func (x *trial) failures() (errs []string) {
 	failed, n := x.Cluster.HandlerErrors()
 	for _, e := range failed {
-		errs = append(errs, fmt.Sprintf("%s at %s ns: %v", e.Who(), Nanoseconds(e.At).text(-1), e.Err))
+		errs = append(errs, fmt.Sprintf("%s at %s ns: %v", e.Who(), ns(e.At, -1), e.Err))
 	}
 	if n > len(failed) {
 		errs = append(errs, fmt.Sprintf("%d more handlers failed", n-len(failed)))
@@ -155,7 +156,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 	}
 	p.list("notes", len(r.Notes), func(i int) { p.line("  %s", r.Notes[i]) })
 	if !t.Plain {
-		p.line("%s took %d cycles, the run %s ns", plural(r.Calls, "handler"), r.Cycles, r.End.text(-1))
+		p.line("%s took %d cycles, the run %s ns", plural(r.Calls, "handler"), r.Cycles, ns(r.End, -1))
 	}
 	_, err := w.Write(p.out.Bytes())
 	return err
@@ -176,17 +177,17 @@ type printer struct {
 // column is the format of times below each other.
 type column struct{ digits, wide int }
 
-func (c *column) see(n Nanoseconds) {
-	c.digits = max(c.digits, n.digits())
-	c.wide = max(c.wide, len(n.text(0)))
+func (c *column) see(n sim.Time) {
+	c.digits = max(c.digits, digits(n))
+	c.wide = max(c.wide, len(ns(n, 0)))
 }
 
-func (c *column) text(n Nanoseconds, sign string) string {
+func (c *column) text(n sim.Time, sign string) string {
 	wide := c.wide
 	if c.digits > 0 {
 		wide += 1 + c.digits
 	}
-	return fmt.Sprintf("%*s ns", wide+len(sign), sign+n.text(c.digits))
+	return fmt.Sprintf("%*s ns", wide+len(sign), sign+ns(n, c.digits))
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -209,7 +210,7 @@ func (p *printer) list(title string, n int, entry func(i int)) {
 // width computes the width of times.
 func (p *printer) width() {
 	for _, h := range p.Handlers {
-		p.run.digits = max(p.run.digits, h.Start.digits())
+		p.run.digits = max(p.run.digits, digits(h.Start))
 		p.own.see(h.Took)
 		p.cost = max(p.cost, len(fmt.Sprint(h.Cycles)))
 		for _, a := range h.Actions {
@@ -273,7 +274,7 @@ func (p *printer) handler(h *HandlerReport) {
 		s += fmt.Sprintf(", user header of %d B", h.Bytes)
 	}
 	if !p.Plain {
-		s += fmt.Sprintf("   (%s %d, at %s ns)", cmp.Or(h.Pool, hpus), h.HPU, h.Start.text(p.run.digits))
+		s += fmt.Sprintf("   (%s %d, at %s ns)", cmp.Or(h.Pool, hpus), h.HPU, ns(h.Start, p.run.digits))
 	}
 	p.line("%s", s)
 	for i := range h.Actions {
@@ -296,7 +297,7 @@ func (p *printer) handler(h *HandlerReport) {
 }
 
 // moment writes one line of a handler.
-func (p *printer) moment(at Nanoseconds, cycles int64, what string) {
+func (p *printer) moment(at sim.Time, cycles int64, what string) {
 	if p.Plain {
 		p.line("    %s", what)
 		return
@@ -318,10 +319,10 @@ func (p *printer) action(a *ActionReport) {
 	}
 	if !p.Plain {
 		if a.Done != nil {
-			s += fmt.Sprintf(" after %s ns", (*a.Done - a.At).text(-1))
+			s += fmt.Sprintf(" after %s ns", ns(*a.Done-a.At, -1))
 		}
 		if a.Landed != nil {
-			s += fmt.Sprintf(", took effect after %s ns", (*a.Landed - a.At).text(-1))
+			s += fmt.Sprintf(", took effect after %s ns", ns(*a.Landed-a.At, -1))
 		}
 	}
 	p.moment(a.At, a.Cycles, s)

@@ -36,7 +36,7 @@ func TestTimersAreListed(t *testing.T) {
 	require.Equal(t, "0 B to itself at 517800 ps and each 300000 ps after, pt 0, match bits 0x0, offset 0", h[3].What)
 	require.Equal(t, "handle 0", h[3].Answer)
 	for i := 2; i < len(r.Handlers); i++ {
-		require.Equal(t, Nanoseconds(300*sim.Nanosecond), r.Handlers[i].Start-r.Handlers[i-1].Start)
+		require.Equal(t, 300*sim.Nanosecond, r.Handlers[i].Start-r.Handlers[i-1].Start)
 		require.Equal(t, []string{"expiries", "1"}, []string{r.Handlers[i].Actions[0].Name, r.Handlers[i].Actions[0].Answer})
 	}
 	require.Len(t, r.Handlers, 1+3+1, "three packets and a tick that fills the bucket")

@@ -1,45 +1,38 @@
 package scenario
 
 import (
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/breakdown"
-	"github.com/spinsim/spinsim/report"
+	"github.com/spinsim/spinsim/sim"
 )
 
 // wholeRun is the interval of a run without measurements.
 const wholeRun = "the whole run"
 
-func breakdownColumns() []report.Column {
-	columns := []report.Column{
-		{Name: "rank", Kind: report.Count, Help: "Rank."},
-		{Name: "interval", Kind: report.Text, Help: "Name of the measurement; " + wholeRun + ", to the end of the last program, if the scenario measures nothing."},
-		{Name: "samples", Kind: report.Count, Help: "How often it was measured."},
-		{Name: "mean", Unit: "ns", Kind: report.Duration, Scale: "breakdown", Help: "Mean of all samples, to the picosecond below, to which the columns behind it add up."},
-	}
-	for p := range breakdown.Parts {
-		columns = append(columns, report.Column{
-			Name: "in_" + p.String(), Unit: "ns", Kind: report.Duration, Scale: "breakdown", Help: "The part of the mean in which this happened on the way to its end: " + p.Help() + ".",
-		})
-	}
-	return columns
+// breakdownRow begins a row; the parts follow.
+type breakdownRow struct {
+	Rank     int      `column:"rank" help:"Rank."`
+	Interval string   `column:"interval" help:"Name of the measurement; the whole run, to the end of the last program, if the scenario measures nothing."`
+	Samples  int      `column:"samples" help:"How often it was measured."`
+	Mean     sim.Time `column:"mean" scale:"breakdown" help:"Mean of all samples, to the picosecond below, to which the columns behind it add up."`
 }
 
-// breakdownTable shows how the time of each measurement was spent.
-func (r *run) breakdownTable() *report.Table {
-	t := report.New(breakdownColumns()...)
+// breakdownRows shows how the time of each measurement was spent.
+func (r *run) breakdownRows() (rows experiment.Rows) {
 	add := func(rank int, name string, all []measured) {
 		times := meanOf(r.followed, rank, r.states[rank].Name(), all)
 		row := []any{rank, name, len(all), times.Sum()}
 		for _, d := range times {
 			row = append(row, d)
 		}
-		t.Add(row...)
+		rows = append(rows, row)
 	}
 	for rank := range r.states {
 		for _, l := range r.states[rank].latencies {
 			add(rank, l.name, l.measured)
 		}
 	}
-	if t.Len() == 0 {
+	if len(rows) == 0 {
 		last := 0
 		for rank := range r.states {
 			if r.states[rank].ended > r.states[last].ended {
@@ -48,7 +41,7 @@ func (r *run) breakdownTable() *report.Table {
 		}
 		add(last, wholeRun, []measured{{0, r.states[last].ended, 1}})
 	}
-	return t
+	return rows
 }
 
 // meanOf divides the time of the measurements at a rank into parts. Each sample

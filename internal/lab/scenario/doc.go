@@ -11,6 +11,6 @@
 //	rest.go             leaves out errors that follow from other errors
 //	run.go, program.go  the entries of each rank and the steps of its program
 //	expect.go           the expectations
-//	result.go           tables
+//	result.go, tables.go  what a run gives
 //	schema.go           the same description for editors
 package scenario

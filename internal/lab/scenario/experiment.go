@@ -169,12 +169,12 @@ const latencyColumn = "mean_latency"
 
 // Collects reports whether a run collects what a table shows only if it is
 // wanted. Every run has the others: points, warnings, failures.
-func Collects(table string) bool { return slices.Contains(tableNames, table) }
+func Collects(table string) bool { return slices.Contains(tableNames(), table) }
 
 // Any is the experiment of no file: it has all that a scenario may have, but for
 // parameters.
 func Any() *experiment.Experiment {
-	return (&File{name: "FILE", spec: &Spec{}}).experiment(tableNames, true)
+	return (&File{name: "FILE", spec: &Spec{}}).experiment(tableNames(), true)
 }
 
 // Experiment is the experiment of the file.
@@ -189,11 +189,16 @@ func (f *File) Experiment() *experiment.Experiment {
 	return f.experiment(tables, len(names) == 1)
 }
 
-func (f *File) experiment(tables []string, measures bool) *experiment.Experiment {
+func (f *File) experiment(chosen []string, measures bool) *experiment.Experiment {
 	e := &experiment.Experiment{
 		Name: "scenario", Short: f.title,
-		Device: f.load, Seeded: f.seeded, Run: f.run, Columns: columns(measures), Details: details(tables),
+		Device: f.load, Seeded: f.seeded, Run: f.run, Columns: columns(measures),
 		View: experiment.View{Value: lab.EndColumn, Lines: true, Answer: answer, Summary: []string{experiment.ProfileColumn, lab.EndColumn, "comparisons"}},
+	}
+	for _, t := range tables() {
+		if slices.Contains(chosen, t.Name) {
+			e.Details = append(e.Details, t.Detail)
+		}
 	}
 	if e.Short == "" {
 		e.Short = visible.Line(filepath.Base(f.name))
@@ -204,7 +209,7 @@ func (f *File) experiment(tables []string, measures bool) *experiment.Experiment
 	}
 	if f.options.Breakdown {
 		e.View.Programs = "breakdown"
-	} else if shown := slices.DeleteFunc(slices.Clone(tables), func(t string) bool { return t == "log" }); len(shown) == 1 {
+	} else if shown := slices.DeleteFunc(slices.Clone(chosen), func(t string) bool { return t == "log" }); len(shown) == 1 {
 		e.View.Programs = shown[0]
 	}
 	if !f.options.Breakdown {
@@ -252,17 +257,6 @@ func columns(measures bool) (list []report.Column) {
 		report.Column{Name: "nodes", Kind: report.Count, Help: "nodes, each with one process"},
 		report.Column{Name: "comparisons", Kind: report.Count, Help: "comparisons made by expectations"},
 	)...)
-}
-
-// details are the tables with the names.
-func details(tables []string) (list []experiment.Detail) {
-	for _, name := range tableNames {
-		if slices.Contains(tables, name) {
-			zeros := map[string]int{"stats": 1, "breakdown": 4}[name] // behind what tells rows apart
-			list = append(list, experiment.Detail{Name: name, Title: tableTitles[name], Columns: tableColumns(name), Zeros: zeros})
-		}
-	}
-	return list
 }
 
 // answer says how the expectations fared.
@@ -379,8 +373,6 @@ func (f *File) run(ctx context.Context, p *experiment.Point) (experiment.Values,
 func (x *Result) values() experiment.Values {
 	values := lab.Values(x.End, x.Cut, x.Failures, x.Notes)
 	values["nodes"], values["comparisons"] = x.ranks, x.Checked
-	for name, t := range x.Tables { //lint:maporder a map is made of a map
-		values[name] = experiment.Rows(t.Rows())
-	}
+	maps.Copy(values, x.tables)
 	return values
 }

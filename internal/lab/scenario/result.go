@@ -1,14 +1,14 @@
 package scenario
 
 import (
-	"encoding/hex"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/spinsim/spinsim/experiment"
 	"github.com/spinsim/spinsim/internal/lab"
 
-	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
@@ -19,12 +19,12 @@ type Result struct {
 	End      sim.Time // of the run
 	Checked  int      // comparisons made by expectations
 	Failures []string // the same as in the error of the run
-	Tables   map[string]*report.Table
 	Notes    []string
 	Cut      string // what has ended the run early; "": nothing
 
 	ranks   int
-	samples []sim.Time // of all measured intervals
+	samples []sim.Time        // of all measured intervals
+	tables  experiment.Values // that are shown
 }
 
 // statInfo describes a counter of a rank.
@@ -66,15 +66,16 @@ func ofRank(get func(*lab.Node) int64) func(*run, int) int64 {
 	return func(r *run, rank int) int64 { return get(&r.Nodes[rank]) }
 }
 
-// tableTitles are the headings of the tables.
-var tableTitles = map[string]string{
-	"latency": "Latencies", "breakdown": "Where the time went", "stats": "What the ranks counted", "state": "HPU memory at the end", "memory": "Host memory at the end", "events": "Events",
-	"log": "What handlers logged",
-}
-
 // result collects the outputs of the scenario.
 func (r *run) result(err error) *Result {
-	x := &Result{End: r.Cluster.Engine().Now(), Checked: r.checked, Cut: r.cut, Tables: r.tables(), ranks: r.ranks}
+	x := &Result{End: r.Cluster.Engine().Now(), Checked: r.checked, Cut: r.cut, ranks: r.ranks, tables: make(experiment.Values)}
+	slices.SortStableFunc(r.logs, func(a, b logRow) int { return cmp.Compare(a.Time, b.Time) })
+	shown := r.shown()
+	for _, t := range tables() {
+		if slices.Contains(shown, t.Name) {
+			x.tables[t.Name] = t.rows(r)
+		}
+	}
 	if err != nil {
 		x.Failures = strings.Split(err.Error(), "\n")
 	}
@@ -98,24 +99,6 @@ func (r *run) result(err error) *Result {
 	return x
 }
 
-// tables returns the tables of the scenario by their names.
-func (r *run) tables() map[string]*report.Table {
-	shown := r.shown()
-	if r.only == "" {
-		shown = append(shown, "log")
-	}
-	all := make(map[string]*report.Table)
-	for _, name := range shown {
-		all[name] = map[string]func() *report.Table{
-			"latency": r.latencyTable, "breakdown": r.breakdownTable, "stats": r.statsTable, "state": r.stateTable,
-			"memory": r.memoryTable, "events": r.eventTable, "log": r.logTable,
-		}[name]()
-	}
-	return all
-}
-
-var rankColumn = report.Column{Name: "rank", Kind: report.Count, Help: "Rank."}
-
 // mean returns the mean of at least one sample, rounded down to a picosecond.
 // The sum may be too large for a sim.Time.
 func mean(samples []sim.Time) sim.Time {
@@ -126,105 +109,6 @@ func mean(samples []sim.Time) sim.Time {
 		rest += v % n
 	}
 	return whole + rest/n
-}
-
-func (r *run) latencyTable() *report.Table {
-	t := report.New(latencyColumns()...)
-	for rank := range r.states {
-		for _, l := range r.states[rank].latencies {
-			sorted := slices.Sorted(slices.Values(l.samples))
-			n := len(sorted)
-			t.Add(rank, l.name, n, sorted[0], sorted[(n-1)/2], mean(sorted), sorted[n-1])
-		}
-	}
-	return t
-}
-
-func (r *run) statsTable() *report.Table {
-	t := report.New(statsColumns()...)
-	for _, rank := range must(r.some(r.output.Stats, nil, r.env)) {
-		row := []any{rank}
-		for _, s := range stats {
-			row = append(row, s.count(r, rank))
-		}
-		t.Add(append(row, r.Cluster.Node(rank).Stats().CPUBusy)...)
-	}
-	return t
-}
-
-// dumpBytes is the number of bytes in a row of a hexadecimal dump.
-const dumpBytes = 16
-
-func (r *run) stateTable() *report.Table {
-	t := report.New(stateColumns()...)
-	for i := range r.output.State {
-		o := &r.output.State[i]
-		for _, rank := range must(r.holders(o.Of, o.Ranks, nil, r.env)) {
-			if !r.states[rank].ready { // the run failed before the entry existed
-				continue
-			}
-			in := r.states[rank].entries[o.Of]
-			b := in.made.HPU.Bytes()
-			for f := range in.plan.layout.fields() {
-				if o.Fields == nil || slices.Contains(o.Fields, f.Name) {
-					t.Add(rank, o.Of, f.Offset, f.Name, string(f.Field.Type), f.Text(b), hex.EncodeToString(b[f.Offset:f.Offset+f.Field.Type.Size()]))
-				}
-			}
-			if !in.plan.layout.known() {
-				dump(b, 0, func(off int64, row string) { t.Add(rank, o.Of, off, nil, nil, nil, row) })
-			}
-		}
-	}
-	return t
-}
-
-// must returns ranks that the plan has already checked.
-func must(ranks []int, err error) []int {
-	if err != nil {
-		panic("scenario: ranks that were checked: " + err.Error())
-	}
-	return ranks
-}
-
-func dump(b []byte, from int64, row func(off int64, row string)) {
-	for at := 0; at < len(b); at += dumpBytes {
-		row(from+int64(at), fmt.Sprintf("% x", b[at:min(at+dumpBytes, len(b))]))
-	}
-}
-
-func (r *run) memoryTable() *report.Table {
-	t := report.New(memoryColumns()...)
-	for i := range r.output.Memory {
-		o := &r.output.Memory[i]
-		for _, rank := range must(r.holders(o.Of, o.Ranks, nil, r.env)) {
-			if !r.states[rank].ready {
-				continue
-			}
-			s, err := r.spanOf(rank, o.Of, o.Offset, o.Bytes, r.on(rank))
-			if err != nil {
-				panic("scenario: a range that was checked: " + err.Error())
-			}
-			dump(r.states[rank].view(s).Snapshot(), s.off, func(off int64, row string) { t.Add(rank, o.Of, off, row) })
-		}
-	}
-	return t
-}
-
-func (r *run) eventTable() *report.Table {
-	t := report.New(eventColumns()...)
-	for i := range r.Events {
-		e := &r.Events[i]
-		switch e.Type {
-		case portals.EventSend, portals.EventAck, portals.EventReply:
-			t.Add(e.At, e.Rank, e.Type.String(), r.source(e), nil, int64(e.MLength), nil, nil, nil, e.Fail.String())
-		case portals.EventLink, portals.EventAutoUnlink, portals.EventAutoFree, portals.EventPTDisabled:
-			t.Add(e.At, e.Rank, e.Type.String(), r.source(e), nil, nil, nil, nil, nil, e.Fail.String())
-		default:
-			t.Add(e.At, e.Rank, e.Type.String(), r.source(e), int64(e.Initiator.NID), int64(e.MLength), int64(e.RLength),
-				fmt.Sprintf("%#x", e.MatchBits), fmt.Sprintf("%#x", e.HdrData), e.Fail.String())
-		}
-	}
-	return t
 }
 
 // source names the cause of an event: an entry, or a step that posted the
@@ -239,13 +123,4 @@ func (p *Plan) source(e *lab.Event) string {
 		return p.entries[e.UserPtr-1].Name
 	}
 	return ""
-}
-
-func (r *run) logTable() *report.Table {
-	t := report.New(logColumns()...)
-	slices.SortStableFunc(r.logs, func(a, b logLine) int { return int(min(max(a.at-b.at, -1), 1)) })
-	for _, l := range r.logs {
-		t.Add(l.at, l.rank, l.module, l.text)
-	}
-	return t
 }

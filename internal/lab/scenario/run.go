@@ -23,7 +23,7 @@ type run struct {
 
 	ctx      context.Context // checked between steps
 	states   []rankState
-	logs     []logLine
+	logs     []logRow
 	logBytes int               // bytes of log text
 	unlogged int               // lines left out
 	followed *breakdown.Record // nil: no breakdown
@@ -99,13 +99,6 @@ type measured struct {
 // ones are counted.
 const maxLogLines = 10_000
 
-type logLine struct {
-	at     sim.Time
-	rank   int
-	module string
-	text   string
-}
-
 // Run executes the scenario. watched has what looks at the run and bounds it; the
 // rest of the configuration is the scenario's. If the simulation began, Run
 // returns a result even with an error: the error gives the failures, the result
@@ -155,7 +148,7 @@ func (r *run) log(rank int, at sim.Time, module, line string) {
 		return
 	}
 	r.logBytes += len(line)
-	r.logs = append(r.logs, logLine{at, rank, module, line})
+	r.logs = append(r.logs, logRow{at, rank, module, line})
 }
 
 // finish makes the checks at the end of the run and collects its result.

@@ -11,8 +11,13 @@ import (
 	"github.com/spinsim/spinsim/portals"
 )
 
-// tableNames are the possible tables of a result, in the order of the result.
-var tableNames = []string{"latency", "breakdown", "stats", "state", "memory", "events", "log"}
+// tableNames are the names of tables.
+func tableNames() (names []string) {
+	for _, t := range tables() {
+		names = append(names, t.Name)
+	}
+	return names
+}
 
 // TraceFile returns the file for the timeline, "" if the scenario has none. It
 // must be below one of the folders, because somebody else may have written the
@@ -32,13 +37,12 @@ func (p *Plan) TraceFile(folders []string) (string, error) {
 	return name, nil
 }
 
-// shown lists the tables that the scenario shows. The log of handlers is added
-// to them.
+// shown lists the tables that the scenario shows.
 func (p *Plan) shown() []string {
 	if p.only != "" {
 		return []string{p.only}
 	}
-	return p.output.tables(p.measures(), p.options.Breakdown)
+	return append(p.output.tables(p.measures(), p.options.Breakdown), "log")
 }
 
 // tables lists the tables that are shown. measures: programs measure intervals.
@@ -96,7 +100,7 @@ func (p *Plan) show(table string) error {
 			}
 		}
 	default:
-		return fmt.Errorf("no table %q, expected one of %s%s", table, strings.Join(tableNames, ", "), fields.DidYouMean(table, tableNames))
+		return fmt.Errorf("no table %q, expected one of %s%s", table, strings.Join(tableNames(), ", "), fields.DidYouMean(table, tableNames()))
 	}
 	p.only = table
 	return nil
