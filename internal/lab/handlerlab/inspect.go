@@ -12,6 +12,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers"
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
@@ -207,14 +208,7 @@ func (in *Inspection) Err() error {
 	if in.Accepted {
 		return nil
 	}
-	return fmt.Errorf("%s: a device of profile %s rejects it for %s, see above", in.Module, in.Profile, plural(len(in.Reasons), "reason"))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Errorf("%s: a device of profile %s rejects it for %s, see above", in.Module, in.Profile, lab.Plural(len(in.Reasons), "reason", "reasons"))
 }
 
 // Write writes the inspection for people.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/nic"
 )
@@ -293,7 +294,7 @@ func (l *Lines) Write(w io.Writer) error {
 		return err
 	}
 	if len(rows) > topLines {
-		fmt.Fprintf(&out, "and %s with %s\n", plural(len(rows)-topLines, "line"), plural(int(others), "cycle"))
+		fmt.Fprintf(&out, "and %s with %s\n", lab.Plural(len(rows)-topLines, "line", "lines"), lab.Plural(int(others), "cycle", "cycles"))
 	}
 	_, err := io.WriteString(w, out.String())
 	return err

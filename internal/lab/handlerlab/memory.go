@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/spinsim/spinsim/internal/lab"
 )
 
 const (
@@ -37,7 +39,7 @@ func (p *printer) state() {
 		p.line("%s", s)
 	}
 	if p.same > 0 {
-		p.line("  and %s of arrays, as before", plural(p.same, "number"))
+		p.line("  and %s of arrays, as before", lab.Plural(p.same, "number", "numbers"))
 	}
 	if p.outside > 0 {
 		p.line("  the other %d fields lie outside the HPU memory of %d B", p.outside, len(p.Report.State))

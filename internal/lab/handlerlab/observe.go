@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spinsim/spinsim/hpu"
+	"github.com/spinsim/spinsim/internal/lab"
 	"github.com/spinsim/spinsim/sim"
 )
 
@@ -44,11 +45,11 @@ func (r *recorder) found(rep *Report) {
 		rep.Races = r.races.list
 		rep.Errors = append(rep.Errors, r.races.errors()...)
 		if len(r.races.list) == 0 {
-			rep.Notes = append(rep.Notes, "no race found: looked at "+plural(int(r.races.count()), "handler"))
+			rep.Notes = append(rep.Notes, "no race found: looked at "+lab.Plural(int(r.races.count()), "handler", "handlers"))
 		}
 		if n := r.races.base; n > 0 {
 			rep.Notes = append(rep.Notes, fmt.Sprintf("races of the first %s with later ones may be missing: their history took more than %v",
-				plural(int(n-1), "handler"), sim.Size(r.races.most)))
+				lab.Plural(int(n-1), "handler", "handlers"), sim.Size(r.races.most)))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package handlerlab
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,6 @@ import (
 type recorder struct {
 	x        *trial
 	handlers []*HandlerReport
-	starts   []sim.Time     // of the handlers
 	refused  map[int]string // messages that the device refused, with the reason
 	sent     map[uint32]int // messages so far, by sender
 	last     int            // number of the message that arrived last
@@ -158,7 +158,7 @@ func (r *recorder) omit(s *nic.HandlerStep) {
 
 // since returns the time between the beginning of the handler and a step.
 func (r *recorder) since(s *nic.HandlerStep) sim.Time {
-	return s.At - r.starts[s.Number-1]
+	return s.At - r.handlers[s.Number-1].Start
 }
 
 // poolOf returns the pool of a step's processor, "" for the HPUs.
@@ -178,18 +178,17 @@ func (r *recorder) began(s *nic.HandlerStep) {
 	}
 	switch s.Handler {
 	case Kinds[0]:
-		h.Bytes = unsigned(s.Record[4:8])
+		h.Bytes = uint64(binary.LittleEndian.Uint32(s.Record[4:]))
 	case Kinds[1]:
-		h.Bytes, h.Offset = unsigned(s.Record[4:8]), unsigned(s.Record[8:16])
+		h.Bytes, h.Offset = uint64(binary.LittleEndian.Uint32(s.Record[4:])), binary.LittleEndian.Uint64(s.Record[8:])
 	}
 	r.handlers = append(r.handlers, h)
-	r.starts = append(r.starts, s.At)
 }
 
 // landed notes when a non-blocking DMA operation took effect.
 func (r *recorder) landed(s *nic.HandlerStep) {
 	h := r.handlers[s.Number-1]
-	at := s.At - r.starts[s.Number-1]
+	at := r.since(s)
 	for i := range h.Actions {
 		a := &h.Actions[i]
 		if s.Handle >= 0 && a.handle == s.Handle && a.Landed == nil {
@@ -420,12 +419,4 @@ func (r *recorder) operation(a *hpu.Action) string {
 		s += fmt.Sprintf(", hdr_data %#x", d.HdrData)
 	}
 	return s
-}
-
-// unsigned reads a little-endian number of 1 to 8 bytes.
-func unsigned(b []byte) (v uint64) {
-	for i, x := range b {
-		v |= uint64(x) << (8 * i)
-	}
-	return v
 }

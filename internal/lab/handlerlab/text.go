@@ -62,13 +62,13 @@ func (x *trial) collect(end error) *Report {
 		rep.Notes = append(rep.Notes, fmt.Sprintf("not listed, because there are too many: %d handlers, %d actions, %d events", left.Handlers, left.Actions, left.Events))
 	}
 	if n := x.Cluster.Node(x.Node).Stats().LostActions; n > 0 {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", plural(int(n), "change")))
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of a counter had no effect: an increment has either successes or failures", lab.Plural(int(n), "change", "changes")))
 	}
 	if n := x.Cluster.Node(x.Node).Stats().MissedExpiries; n > 0 {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("periodic timers expired %s while the message of an earlier time was still being handled", plural(int(n), "time")))
+		rep.Notes = append(rep.Notes, fmt.Sprintf("periodic timers expired %s while the message of an earlier time was still being handled", lab.Plural(int(n), "time", "times")))
 	}
 	if r.unlogged > 0 {
-		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", plural(r.unlogged, "line"), lab.MaxLogBytes))
+		rep.Notes = append(rep.Notes, fmt.Sprintf("%s of log beyond the first %d bytes not kept", lab.Plural(r.unlogged, "line", "lines"), lab.MaxLogBytes))
 	}
 	for _, number := range slices.Sorted(maps.Keys(x.Faults)) {
 		if number > r.dma {
@@ -156,7 +156,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 	}
 	p.list("notes", len(r.Notes), func(i int) { p.line("  %s", r.Notes[i]) })
 	if !t.Plain {
-		p.line("%s took %d cycles, the run %s ns", plural(r.Calls, "handler"), r.Cycles, ns(r.End, -1))
+		p.line("%s took %d cycles, the run %s ns", lab.Plural(r.Calls, "handler", "handlers"), r.Cycles, ns(r.End, -1))
 	}
 	_, err := w.Write(p.out.Bytes())
 	return err

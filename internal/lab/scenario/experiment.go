@@ -179,7 +179,7 @@ func Any() *experiment.Experiment {
 
 // Experiment is the experiment of the file.
 func (f *File) Experiment() *experiment.Experiment {
-	names := f.measured()
+	names := f.spec.measured()
 	tables := f.spec.Output.tables(len(names) > 0, f.options.Breakdown)
 	if f.options.Table != "" {
 		tables = []string{f.options.Table}
@@ -229,7 +229,7 @@ func (f *File) experiment(chosen []string, measures bool) *experiment.Experiment
 }
 
 // measured lists the names of the measured intervals.
-func (f *File) measured() (names []string) {
+func (s *Spec) measured() (names []string) {
 	var in func(steps []Step)
 	in = func(steps []Step) {
 		for i := range steps {
@@ -241,8 +241,8 @@ func (f *File) measured() (names []string) {
 			}
 		}
 	}
-	for i := range f.spec.Programs {
-		in(f.spec.Programs[i].Steps)
+	for i := range s.Programs {
+		in(s.Programs[i].Steps)
 	}
 	return names
 }

@@ -3,7 +3,6 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spinsim/spinsim/internal/fields"
@@ -42,7 +41,7 @@ func (p *Plan) shown() []string {
 	if p.only != "" {
 		return []string{p.only}
 	}
-	return append(p.output.tables(p.measures(), p.options.Breakdown), "log")
+	return append(p.output.tables(len(p.spec.measured()) > 0, p.options.Breakdown), "log")
 }
 
 // tables lists the tables that are shown. measures: programs measure intervals.
@@ -63,10 +62,6 @@ func (o *Output) tables(measures, breakdown bool) (list []string) {
 	return list
 }
 
-func (p *Plan) measures() bool {
-	return slices.ContainsFunc(p.programs, func(g *programPlan) bool { return len(g.measures) > 0 })
-}
-
 // show makes one table the only one. If the scenario does not select it, it
 // holds everything. A range of host memory and a measured interval must come
 // from the scenario.
@@ -74,7 +69,7 @@ func (p *Plan) show(table string) error {
 	o := &p.output
 	switch table {
 	case "latency":
-		if !p.measures() {
+		if len(p.spec.measured()) == 0 {
 			return errors.New("the scenario measures nothing")
 		}
 	case "breakdown":
