@@ -16,7 +16,6 @@ import (
 	"github.com/spinsim/spinsim/internal/manifest"
 	"github.com/spinsim/spinsim/internal/visible"
 	"github.com/spinsim/spinsim/profile"
-	"github.com/spinsim/spinsim/sim"
 )
 
 // Inspection is the result of checking a module without running it. Its JSON
@@ -119,9 +118,9 @@ func (c Cycles) String() string { return strconv.FormatFloat(float64(c), 'f', -1
 
 // Budget is the limit at which a handler is killed.
 type Budget struct {
-	Cycles  int64 `json:"cycles"`
-	PerByte int64 `json:"cycles_per_byte"`
-	Period  int64 `json:"cycles_1000_ns"` // time of 1000 cycles
+	Cycles  int64   `json:"cycles"`
+	PerByte int64   `json:"cycles_per_byte"`
+	Period  float64 `json:"cycles_1000_ns"` // time of 1000 cycles
 }
 
 // Inspect checks a module for a device of the profile. A rejected module is no
@@ -130,7 +129,7 @@ type Budget struct {
 func Inspect(m *handlers.Library, p *profile.Profile, hpuMemory int) *Inspection {
 	in := &Inspection{
 		Module: m.Name, Bytes: len(m.Wasm), Profile: p.Name,
-		Budget: Budget{p.HPU.MaxCycles, p.HPU.MaxCyclesPerByte, int64(p.HPU.Clock.Cycles(1000))},
+		Budget: Budget{p.HPU.MaxCycles, p.HPU.MaxCyclesPerByte, p.HPU.Clock.Cycles(1000).Nanoseconds()},
 	}
 	module, reasons := hpu.Check(m.Name, m.Wasm, p.Device())
 	if module != nil && module.Manifest() != nil {
@@ -307,7 +306,7 @@ func (in *Inspection) tables(t io.Writer, row func(...any)) {
 	}
 	fmt.Fprintln(t, "runs on:", strings.Join(runs, ", "))
 	fmt.Fprintf(t, "budget of a handler: %d cycles and %d per byte of its packet; 1000 cycles take %s ns\n",
-		in.Budget.Cycles, in.Budget.PerByte, ns(sim.Time(in.Budget.Period), -1))
+		in.Budget.Cycles, in.Budget.PerByte, strconv.FormatFloat(in.Budget.Period, 'f', -1, 64))
 }
 
 // has reports whether a module may have handlers of a kind. It is true as well
