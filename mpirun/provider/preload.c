@@ -164,7 +164,7 @@ static void ends(void);
 
 __attribute__((destructor)) static void left(void)
 {
-	if (spinsim_link && spinsim_link->pid == getpid() && spinsim_alone()) {
+	if (spinsim_alone() && spinsim_link && spinsim_link->pid == getpid()) {
 		begun();
 		ends();
 	}
