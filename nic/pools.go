@@ -283,10 +283,7 @@ func (s *schedule) resume(r *run) {
 // segmentRan books the core for the segment that has just been executed.
 func (s *schedule) segmentRan(r *run, status hpu.Status) {
 	r.status = status
-	end := r.at(r.cycles)
-	if status == hpu.Done {
-		end = max(end+r.core.pool.after, r.sent)
-	}
+	end := r.over()
 	if s.tenants != nil && r.core.pool.hpu != nil {
 		s.tenants.runs(r.task, end-r.start)
 	}

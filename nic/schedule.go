@@ -89,6 +89,15 @@ func (r *run) at(cycles int64) sim.Time {
 	return at + p.rate.Time(int64(to-from))
 }
 
+// over is when the present segment frees its core.
+func (r *run) over() sim.Time {
+	end := r.at(r.cycles)
+	if r.status == hpu.Done {
+		end = max(end+r.core.pool.after, r.sent)
+	}
+	return end
+}
+
 // core is one processor. It executes one segment at a time, of any of its
 // contexts. It is one cache line.
 type core struct {

@@ -47,7 +47,7 @@ type TenantStats struct {
 	// Name is the one in the profile; empty for the processes that no tenant has.
 	Name string
 	// Calls counts its handlers, Killed those of them that the watchdog ended, and
-	// Time is for how long they had processors, waits excluded.
+	// Time is for how long they have had processors, waits excluded.
 	Calls, Killed int64
 	Time          sim.Time
 	// Waited is for how long one of its handlers or more waited for a processor.
@@ -287,6 +287,11 @@ func (n *NIC) Tenants() (list []TenantStats) {
 				s.Waited += t.env.now() - o.waits
 			}
 			list = append(list, s)
+		}
+		for _, r := range n.schedule.runs { // segments are booked when they begin
+			if r != nil && r.active && r.since < 0 && r.core.pool.hpu != nil {
+				list[t.owner(r.task).number].Time -= max(0, r.over()-t.env.now())
+			}
 		}
 	}
 	return list

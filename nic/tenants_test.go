@@ -356,6 +356,20 @@ func TestWaitingIsNoCredit(t *testing.T) {
 	}
 }
 
+// The time that a tenant has had ends now, also while its handlers run.
+func TestTimesOfTenantsEndNow(t *testing.T) {
+	x := newStage(t, HPUSpec{Cores: 2, Contexts: 1}, nil)
+	x.share(WFQ, Tenant{Weight: 1}, Tenant{Weight: 1})
+	x.crowd(2, 1)
+	x.parts = func(task) []part { return []part{{cycles: 100, wait: 50 * sim.Nanosecond}, {cycles: 100}} }
+	for _, c := range [][2]sim.Time{{30, 30}, {100, 100}, {140, 100}, {170, 120}, {300, 200}} {
+		require.NoError(t, x.s.engine.RunUntil(c[0]*sim.Nanosecond))
+		for _, o := range (&NIC{schedule: x.s}).Tenants()[1:] {
+			require.Equal(t, c[1]*sim.Nanosecond, o.Time, "%s at %v ns", o.Name, int64(c[0]))
+		}
+	}
+}
+
 // Completion handlers may always wait. Those of one tenant, however many, do not take
 // the places of another, which has room in its own budget.
 func TestCompletionHandlersTakeNoPlaces(t *testing.T) {

@@ -84,7 +84,7 @@ func arbiters(p *experiment.Point) []*handlers.Slot {
 	return []*handlers.Slot{arbiterSlot}
 }
 
-const busyHelp = "time that processors were given to handlers, of all time of all processors; it counts when it is given, so a short run may have more than 100%"
+const busyHelp = "time that handlers had processors, of all time of all processors"
 
 // osmosis is Khalilov et al., OSMOSIS (USENIX ATC 2024, arXiv 2309.03628).
 const osmosis = "after OSMOSIS"
