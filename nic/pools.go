@@ -296,6 +296,11 @@ func (s *schedule) segmentRan(r *run, status hpu.Status) {
 func (s *schedule) idle(c *core) {
 	c.running = false
 	switch p := c.pool; {
+	case arbitrates(s, p):
+		if !s.tenants.serve(s, c, nil) && int(c.active) < len(c.runs) {
+			*p.idleOf(c) |= 1 << (c.number % 64)
+		}
+		s.tenants.fill(s, p) // the end of a handler may let several begin
 	case c.resume.head != nil:
 		s.resume(c.resume.pop())
 	case int(c.active) == len(c.runs):
@@ -310,9 +315,6 @@ func (s *schedule) idle(c *core) {
 		}
 		*p.idleOf(c) |= 1 << (c.number % 64)
 	}
-	if arbitrates(s, c.pool) { // the end of a handler may let several begin
-		s.tenants.fill(s, c.pool)
-	}
 }
 
 // resumable ends the suspension of a run with a result. The run continues when
@@ -323,7 +325,7 @@ func (s *schedule) resumable(r *run, result int64) {
 	}
 	r.ready = result
 	if r.core.running {
-		r.core.resume.push(r)
+		pause(s, r)
 		return
 	}
 	s.resume(r)

@@ -458,7 +458,12 @@ func (s *schedule) yield(r *run, took int64) {
 		s.resume(r)
 		return
 	}
-	c.resume.push(r)
+	pause(s, r)
+	if arbitrates(s, c.pool) {
+		s.tenants.serve(s, c, r)
+		s.tenants.fill(s, c.pool)
+		return
+	}
 	if c.resume.head == r && int(c.active) < len(c.runs) {
 		if t, ok := s.nextTask(c.pool); ok {
 			c.running = false

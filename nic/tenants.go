@@ -21,7 +21,9 @@ type tenants struct {
 	limit   bool           // WLBVT
 	module  *arbiterModule // in place of the arbiter; nil: none
 	turn    int            // of RoundRobin: who was last
-	now     float64        // WFQ: virtual time at which the last handler began
+	now     float64        // WFQ: nobody who wants a processor has less virtual time
+	ready   []*run         // serve: by tenant, the first handler of the free core that can go on
+	full    bool           // serve: that core has no context left
 }
 
 // tenant is the books of one.
@@ -33,6 +35,7 @@ type tenant struct {
 	tasks    ring[task] // that wait; those of all are the first's, in the order of arrival
 	handlers int        // under way
 	waiting  int        // handlers
+	paused   int        // handlers that can go on, and wait for their core
 	buffered int64      // bytes of packets
 	memory   int64      // bytes of its programs
 	commands int        // of its handlers
@@ -67,6 +70,7 @@ func newTenants(e *env, t Tenants) *tenants {
 		s.of[t[name].UID] = uint16(len(s.list))
 		s.list = append(s.list, tenant{number: uint16(len(s.list)), Tenant: t[name], TenantStats: TenantStats{Name: name}, since: -1})
 	}
+	s.ready = make([]*run, len(s.list))
 	return s
 }
 
@@ -82,7 +86,6 @@ func (t *tenants) push(k task) {
 	o = t.owner(k)
 	if o.waiting == 0 {
 		o.waits = t.env.now()
-		o.virtual = max(o.virtual, t.now) // what it did not use is no credit
 	}
 	if o.waiting++; o.isBeyond(o.waiting) {
 		t.beyond++
@@ -102,7 +105,12 @@ func (t *tenants) pop() (k task, ok bool) {
 			return k, false
 		}
 	}
-	k = t.list[i].tasks.pop()
+	return t.popOf(i), true
+}
+
+// popOf takes the handler of a tenant that is next.
+func (t *tenants) popOf(i int) task {
+	k := t.list[i].tasks.pop()
 	o := t.owner(k)
 	if o.isBeyond(o.waiting) {
 		t.beyond--
@@ -111,7 +119,7 @@ func (t *tenants) pop() (k task, ok bool) {
 		o.Waited += t.env.now() - o.waits
 	}
 	t.waiting--
-	return k, true
+	return k
 }
 
 // fill gives idle cores the handlers that their tenants may begin.
@@ -163,15 +171,25 @@ func (t *tenants) begins(k task) {
 	o := t.owner(k)
 	o.handlers++
 	t.wants(o)
-	t.now = max(t.now, o.virtual)
 }
 
 // runs notes that a handler has a processor for a time.
 func (t *tenants) runs(k task, d sim.Time) {
 	o := t.owner(k)
 	o.Time += d
-	o.virtual += float64(d) / float64(o.Weight)
+	least := t.virtual(o)
+	o.virtual = least + float64(d)/float64(o.Weight)
+	for i := range t.list {
+		if p := &t.list[i]; p.paused > 0 || t.begin(p) {
+			least = min(least, t.virtual(p))
+		}
+	}
+	t.now = max(t.now, least)
 }
+
+// virtual is the virtual time of a tenant. What it could not use because it wanted
+// nothing, or had as many handlers under way as it may, is no credit.
+func (t *tenants) virtual(o *tenant) float64 { return max(o.virtual, t.now) }
 
 // ends notes the end of a handler.
 func (t *tenants) ends(k task, out *hpu.Outcome) {
@@ -193,7 +211,7 @@ var pickers = map[string]func(t *tenants) int{
 	FIFO:       nil,
 	RoundRobin: (*tenants).nextInTurn,
 	WFQ: func(t *tenants) int {
-		return t.least(func(o *tenant) float64 { return o.virtual })
+		return t.least(t.virtual)
 	},
 	WLBVT: func(t *tenants) int { return t.least(t.mean) },
 }
@@ -234,9 +252,14 @@ func (t *tenants) wantedBy(o *tenant) sim.Time {
 	return o.wanted + t.env.now() - o.since
 }
 
-// may reports whether a tenant has a handler that waits and may begin.
+// may reports whether a tenant has a handler for the core that is free: one that can
+// go on there, or one that may begin.
 func (t *tenants) may(i int) bool {
-	o := &t.list[i]
+	return t.ready[i] != nil || !t.full && t.begin(&t.list[i])
+}
+
+// begin reports whether a tenant has a handler that waits and may begin.
+func (t *tenants) begin(o *tenant) bool {
 	return o.tasks.len() > 0 && (o.Handlers == 0 || o.handlers < o.Handlers) && (!t.limit || o.handlers < t.part(o))
 }
 
@@ -341,7 +364,7 @@ func (t *tenants) check(wrong func(format string, args ...any)) {
 	for i := range t.list {
 		o := &t.list[i]
 		tasks, waiting = tasks+o.tasks.len(), waiting+o.waiting
-		if o.handlers < 0 || o.waiting < 0 || o.buffered < 0 || o.memory < 0 || o.commands < 0 || (o.since >= 0) != (o.handlers+o.waiting > 0) {
+		if o.handlers < 0 || o.waiting < 0 || o.paused < 0 || o.buffered < 0 || o.memory < 0 || o.commands < 0 || (o.since >= 0) != (o.handlers+o.waiting > 0) {
 			wrong("tenant %q has %d handlers under way, %d that wait, %d bytes buffered, %d of memory", o.Name, o.handlers, o.waiting, o.buffered, o.memory)
 		}
 	}

@@ -356,6 +356,32 @@ func TestWaitingIsNoCredit(t *testing.T) {
 	}
 }
 
+// Handlers that have waited, and could go on, have no more of an HPU than their
+// tenant's part: others begin before them. What a tenant is owed because the contexts
+// were taken it gets later.
+func TestHandlersGoOnInTheOrderOfTenants(t *testing.T) {
+	const until = 100 * sim.Microsecond
+	waits := slices.Repeat([]part{{cycles: 20, wait: 10 * sim.Nanosecond}}, 5000)
+	for _, arbiter := range []string{WFQ, WLBVT} {
+		for _, cores := range []int{1, 2, 3} {
+			for _, weight := range []int{1, 3} {
+				x := newStage(t, HPUSpec{Cores: cores, Contexts: 3}, nil)
+				x.share(arbiter, Tenant{Weight: 1, Handlers: 2 * cores}, Tenant{Weight: weight})
+				x.crowd(2, 4000)
+				x.parts = func(k task) []part {
+					if k.in.handlers.memory.tenant == 2 {
+						return []part{{cycles: 100}}
+					}
+					return waits
+				}
+				require.NoError(t, x.s.engine.RunUntil(until))
+				of, _ := x.shares(until, 2)
+				require.LessOrEqual(t, of[0]*float64(weight+1), 1.05, "%s, %d HPUs, weight %d", arbiter, cores, weight)
+			}
+		}
+	}
+}
+
 // The time that a tenant has had ends now, also while its handlers run.
 func TestTimesOfTenantsEndNow(t *testing.T) {
 	x := newStage(t, HPUSpec{Cores: 2, Contexts: 1}, nil)

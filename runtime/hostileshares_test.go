@@ -18,6 +18,7 @@ var sharesRuns = flag.Int("tenants.shares", 10, "how many runs TestSharesBesideH
 const (
 	hungryPackets = 24 // under way
 	hungrySpin    = 100
+	hungriest     = 1000 // cycles of a villain's handler
 )
 
 func (k *siege) hungry(p *runtime.Proc) error {
@@ -62,8 +63,8 @@ func (k *siege) feed(p *runtime.Proc, until sim.Time) error {
 	return nil
 }
 
-// exceeds measures a run: an error if a villain has had more than 5% above its part
-// of the processors, beside what the victim has had.
+// exceeds measures a run: an error if a villain has had more than 5%, and a handler,
+// above its part of the processors, beside what the victim has had.
 func exceeds(t *testing.T, seed uint64, run int) error {
 	const from, to = 50 * sim.Microsecond, 250 * sim.Microsecond
 	k := drawSiege(t, seed, run)
@@ -71,7 +72,7 @@ func exceeds(t *testing.T, seed uint64, run int) error {
 	k.prof.HPU.Arbiter = []string{nic.WFQ, nic.WLBVT}[k.IntN(2)]
 	for name, o := range k.prof.Tenants {
 		if name != "victim" {
-			o.MaxCycles = 1000
+			o.MaxCycles = hungriest
 			k.prof.Tenants[name] = o
 		}
 	}
@@ -81,18 +82,22 @@ func exceeds(t *testing.T, seed uint64, run int) error {
 		return err
 	}
 	before := k.c.Node(0).Tenants()
+	waited := before[1].Waited
+	if k.prof.HPU.Arbiter == nic.WLBVT { // its measure is all the time in which they wanted any
+		clear(before)
+	}
 	if err := k.c.RunUntil(to); err != nil {
 		return err
 	}
 	after := k.c.Node(0).Tenants()
-	if after[1].Waited-before[1].Waited < (to-from)*99/100 {
+	if after[1].Waited-waited < (to-from)*99/100 {
 		return nil // the victim left processors idle
 	}
 	victim := k.prof.Tenants["victim"].Weight
 	fair := float64(after[1].Time-before[1].Time) / float64(victim)
 	for i := 2; i < len(after); i++ {
 		weight := k.prof.Tenants[after[i].Name].Weight
-		if had := float64(after[i].Time-before[i].Time) / float64(weight); had > 1.05*fair {
+		if had := float64(after[i].Time-before[i].Time) / float64(weight); had > 1.05*fair+float64(k.prof.HPU.Time(hungriest))/float64(weight) {
 			return fmt.Errorf("%s of weight %d had %.2f of its part beside a victim of weight %d: %s, %d HPUs with %d contexts",
 				after[i].Name, weight, had/fair, victim, k.prof.HPU.Arbiter, k.prof.HPU.Cores, k.prof.HPU.Contexts)
 		}
@@ -100,10 +105,8 @@ func exceeds(t *testing.T, seed uint64, run int) error {
 	return nil
 }
 
-// Hostile modules have no more of the processors than their weights give, within 5%,
-// while the victim always wants some. That is true of all but 1 in 100 runs: handlers
-// that have waited go on before new ones of others, and contexts of those that wait are
-// nobody else's.
+// Hostile modules have no more of the processors than their weights give, within 5% and
+// a handler, while the victim always wants some.
 func TestSharesBesideHostileTenants(t *testing.T) {
 	for run := *tenantsFrom; run < *tenantsFrom+*sharesRuns; run++ {
 		if err := exceeds(t, *tenantsSeed, run); err != nil {
