@@ -52,7 +52,7 @@ type origin interface {
 
 // roomy reports whether the egress has room.
 type roomy interface {
-	egressRoom(promised int) bool
+	egressRoom(tenant uint16, promised int) bool
 }
 
 // landing learns when writes to host memory end.
@@ -126,7 +126,7 @@ func (d *act) Act(c *hpu.Context, a *hpu.Action) (result int64, blocked bool) {
 	case hpu.OpPutFromHost, hpu.OpGetFromHost, hpu.OpAtomicFromHost, hpu.OpTimer, hpu.OpToSelf:
 		return d.issueLater(r, a.Op, &a.Desc, a.A, at), false
 	case hpu.OpPutFromDevice, hpu.OpAtomicFromDevice:
-		if sends(a.Op, &a.Desc) && d.egressRoom() {
+		if sends(a.Op, &a.Desc) && d.egressRoom(r) {
 			d.sends(r, a.Desc.Length, at)
 			return d.issueLater(r, a.Op, &a.Desc, 0, at), false
 		}
@@ -168,14 +168,21 @@ func (d *act) say(r *run, c *hpu.Context, a *hpu.Action, at sim.Time) {
 	d.log(int(d.rank), at, r.task.in.handlers.memory.name, a.Line(c.Program()))
 }
 
-func (d *act) egressRoom() bool { return d.room.egressRoom(d.requests.promised) }
+// egressRoom reports whether a handler may promise a packet from HPU memory.
+func (d *act) egressRoom(r *run) bool {
+	if d.dma.turns == nil {
+		return d.room.egressRoom(0, d.requests.promised)
+	}
+	tenant := r.task.in.handlers.memory.tenant
+	return d.room.egressRoom(tenant, d.requests.tenants.list[tenant].promised)
+}
 
 // suspended carries out the call that a handler waits for, when the handler has
 // used the cycles before the call.
 func (d *act) suspended(r *run) (result int64, ready bool) {
 	w := &r.wait
 	if sends(w.op, &r.desc) {
-		if d.egressRoom() {
+		if d.egressRoom(r) {
 			d.sends(r, r.desc.Length, d.now())
 			return d.issueLater(r, w.op, &r.desc, 0, d.now()), true
 		}
@@ -204,11 +211,16 @@ func (d *act) suspended(r *run) (result int64, ready bool) {
 
 // egressSpace lets handlers that wait for room in the egress continue.
 func (d *act) egressSpace() {
-	for d.egress.len() > 0 && d.egressRoom() {
-		r := d.egress.pop()
-		if d.dma.turns != nil {
-			r = d.dma.turns.sender() // the other ring has their number
+	for d.egress.len() > 0 {
+		r := d.egress.front()
+		if t := d.dma.turns; t != nil {
+			if r = t.sender(d); r == nil {
+				return
+			}
+		} else if !d.egressRoom(r) {
+			return
 		}
+		d.egress.pop() // with turns this ring has their number
 		d.sends(r, r.desc.Length, d.now())
 		d.sched.resumable(r, d.issueLater(r, r.wait.op, &r.desc, 0, d.now()))
 	}

@@ -24,8 +24,8 @@ type actStage struct {
 	memory  *Memory
 	state   uint32 // address of the HPU memory
 	hands   []*hand
-	room    int // of the egress
-	inside  int // packets of handlers in it
+	room    int    // of the egress
+	inside  [3]int // packets of handlers in it, by tenant
 	takes   sim.Time
 	left    []departed
 	expired func(t *timer) // a message of a periodic timer has left
@@ -126,7 +126,7 @@ func (x *actStage) other(e *sim.Event) {
 			h.goOn(result)
 		}
 	case kindLeaves:
-		x.inside--
+		x.inside[e.A]--
 		x.d.egressSpace()
 	case kindWaiting:
 		e.P.(func())()
@@ -183,6 +183,9 @@ func (x *actStage) drain() {}
 func (x *actStage) prepare(ni *Interface, op *portals.Op, by *issue) *outgoing {
 	o := x.free.outgoing()
 	o.frame, o.op, o.iface = x.free.frame(int(op.Length()), 512), op, ni
+	if x.d.dma.turns != nil {
+		o.frame.tenant = by.owner.tenant
+	}
 	return o
 }
 
@@ -198,8 +201,8 @@ func (x *actStage) start(o *outgoing) {
 		x.expired(t)
 	}
 	if o.device {
-		x.inside++
-		x.post(x.now()+x.takes, kindLeaves, 0, nil)
+		x.inside[o.frame.tenant]++
+		x.post(x.now()+x.takes, kindLeaves, uint64(o.frame.tenant), nil)
 	}
 	if m := o.command; m != nil {
 		x.post(x.now()+x.takes, kindWaiting, 0, func() { x.d.requests.commandRead(m) })
@@ -210,7 +213,9 @@ func (x *actStage) start(o *outgoing) {
 	x.free.releaseOutgoing(o)
 }
 
-func (x *actStage) egressRoom(promised int) bool { return x.inside+promised < x.room }
+func (x *actStage) egressRoom(tenant uint16, promised int) bool {
+	return x.inside[tenant]+promised < x.room
+}
 
 func (x *actStage) wrote(in *inbound, _ int) {
 	in.underway--

@@ -224,12 +224,19 @@ func TestActKeepsToTheEgress(t *testing.T) {
 			memories := []*Memory{x.memory}
 			if rapid.Bool().Draw(rt, "tenants") {
 				x.hpu.Arbiter = WFQ
-				x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"one": {UID: 1, Weight: 3}}))
+				x.d.requests.tenants = newTenants(&x.env, Tenants{"one": {UID: 1, Weight: 3}})
+				x.d.dma.turns = newTurns(x.hpu, x.d.requests.tenants)
 				memories = append(memories, &Memory{name: "one", program: x.program, tenant: 1})
 			}
 			x.after = func() {
-				require.LessOrEqual(rt, x.inside+x.d.requests.promised, x.room)
-				require.True(rt, x.d.egress.len() == 0 || x.inside+x.d.requests.promised == x.room, "nobody waits for nothing")
+				for i := range memories {
+					promised, waits := x.d.requests.promised, x.d.egress.len()
+					if t := x.d.requests.tenants; t != nil {
+						promised, waits = t.list[i].promised, x.d.dma.turns.lines[i].sends.len()
+					}
+					require.LessOrEqual(rt, x.inside[i]+promised, x.room)
+					require.True(rt, waits == 0 || x.inside[i]+promised == x.room, "nobody waits for nothing")
+				}
 				waited += x.d.egress.len()
 			}
 			for k := range n {

@@ -23,6 +23,7 @@ func (t *transmit) pieceAlone(o *outgoing, i, from, to int) {
 	g := t.number(t.core.frameFor(to-from, f.MTU))
 	g.Header.PartOf(&f.Header, uint64(from), uint64(to-from))
 	g.Target, g.Datagram, g.At, g.Whole, g.cause = f.Target, true, from, f.Whole, f.cause
+	g.tenant = f.tenant
 	t.trace.part(g, o.op)
 	var ok bool
 	if len(f.pages) > 0 {

@@ -119,9 +119,9 @@ func (d *deposit) write(in *inbound, i, n int) {
 	a.Space, a.Places, a.Length, a.Flow, a.Order = in.iface.Space, in, n, in.frame.Flow(), in.order
 	a.Client, a.Op, a.Index, a.Ref = d, depositData, i, in
 	a.Serial = in.begin()
-	in.data++
 	d.landing += int64(n)
-	d.bus.Write(a)
+	in.data++
+	in.iface.write(a)
 }
 
 // Place returns where a packet lies in host memory; it implements host.Places.
@@ -150,21 +150,27 @@ func (d *deposit) Reached(*host.Access) {}
 
 // Begun implements host.Client: a packet whose page was absent crosses the bus.
 // The packets that wait with it go behind it.
-func (d *deposit) Begun(a *host.Access) { d.resume(a, host.OK) }
+func (d *deposit) Begun(a *host.Access) {
+	d.resume(a, host.OK)
+	a.Ref.(*inbound).iface.written(a)
+}
 
 // Ended implements host.Client: a packet has landed or failed, or the record of
 // a message's end has landed.
 func (d *deposit) Ended(a *host.Access, _ int, s host.Status) {
 	in := a.Ref.(*inbound)
-	switch {
-	case a.Op == depositRecord:
+	if a.Op == depositRecord {
 		d.core.releaseAccess(a)
 		if poison.On && in.underway > 0 {
 			panic("nic: the record of a message's end before its data") //lint:panic a bug
 		}
 		d.finish(in)
 		return
-	case s == host.Fault && int(a.Tries) < d.faultTries():
+	}
+	if s != host.OK {
+		in.iface.written(a)
+	}
+	if s == host.Fault && int(a.Tries) < d.faultTries() {
 		a.Tries++
 		if !d.absent.await(a) {
 			d.post(d.now()+d.spec.FaultPause, kindWriteAgain, 0, a)
@@ -237,7 +243,7 @@ func (d *deposit) wrote(in *inbound, write int) {
 		d.finish(in)
 	case in.record:
 		in.record = false
-		d.writeRecord(d, depositRecord, 0, in, in.order, in.landed)
+		d.writeRecord(in.iface, d, depositRecord, 0, in, in.order, in.landed)
 	case in.over:
 		if in.handlers != nil {
 			in.handlers.memory.uses--
@@ -292,7 +298,7 @@ func (d *deposit) complete(in *inbound) {
 	}
 	// The handler and the host learn at the same moment that the data has
 	// landed, because the record crossed the bus with the data.
-	d.writeRecord(d, depositRecord, 0, in, in.order, in.landed)
+	d.writeRecord(in.iface, d, depositRecord, 0, in, in.order, in.landed)
 }
 
 // failed sets the message's failure unless it already has one.

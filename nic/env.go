@@ -51,10 +51,10 @@ func (e *env) faultTries() int {
 
 // writeRecord writes the record of an event to host memory that the driver
 // holds. It goes behind the accesses in line, if there are any.
-func (e *env) writeRecord(c host.Client, op uint8, index int, ref any, line *host.Order, together bool) {
+func (e *env) writeRecord(ni *Interface, c host.Client, op uint8, index int, ref any, line *host.Order, together bool) {
 	a := e.core.access()
 	a.Order, a.Length, a.Client, a.Op, a.Index, a.Ref, a.Together = line, e.record, c, op, index, ref, together
-	e.bus.Write(a)
+	ni.write(a)
 }
 
 // The events of each stage, by the upper bits of their kinds. The events of the

@@ -47,8 +47,9 @@ type Frame struct {
 	home *Core // it was taken from there
 	// of home's slab: the payload, by packet. Data is the bytes of the only one,
 	// or nil. Without pages Data is a buffer of home.
-	pages []*host.Page
-	_     [40]byte
+	pages  []*host.Page
+	tenant uint16 // of the process that sends it, if there are tenants
+	_      [38]byte
 }
 
 // Span returns where packet i lies in the payload.
@@ -182,7 +183,7 @@ func (c *Core) frameFor(n, mtu int) *Frame {
 	}
 	f := c.frames.take()
 	f.home = c
-	f.Length, f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause, f.timer = n, mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0, nil
+	f.Length, f.MTU, f.Packets, f.Unread, f.Self, f.Datagram, f.At, f.Whole, f.cause, f.timer, f.tenant = n, mtu, max(1, (n+mtu-1)/mtu), 0, false, false, 0, 0, 0, nil, 0
 	return f
 }
 

@@ -54,14 +54,16 @@ type HPUSpec struct {
 	// Clusters or more.
 	Home string `yaml:"home,omitempty"`
 	// Arbiter is which handler an idle HPU takes, or a cluster with room: FIFO,
-	// RoundRobin, WFQ or WLBVT. Absent: FIFO. Others than FIFO need tenants, and
+	// RoundRobin, WFQ or WLBVT. Absent: FIFO. With others than FIFO tenants also take
+	// turns on the bus and at the egress. They need tenants, and
 	// ClusterTasks of 0: what a cluster has taken in advance is in no order of
 	// tenants.
 	Arbiter string `yaml:"arbiter,omitempty"`
 	// Fragment is the length of the pieces in which DMA operations of the tenants
 	// with the greatest weight take turns on the bus, 64 B or more; others have
 	// shorter ones, but with RoundRobin. Operations on a region of vectors go as a
-	// whole. Absent: all do. It needs an Arbiter other than FIFO.
+	// whole, and so do packets that no handler takes, which have no turns on a bus
+	// with page faults. Absent: all do. It needs an Arbiter other than FIFO.
 	Fragment sim.Size `yaml:"fragment,omitempty"`
 	// ClusterTasks is how many handlers a cluster takes in advance: as many as
 	// its HPUs, and so many more, 0 to 2^16. It needs a Home.

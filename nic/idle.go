@@ -23,7 +23,10 @@ func (n *NIC) Idle() error {
 	for i := range n.link.waiting {
 		check("packets wait for the fabric", n.link.waiting[i].len())
 	}
-	check("packets from HPU memory are not on the wire", n.link.device)
+	if t := n.link.turns; t != nil {
+		check("packets wait for their tenants' turns", t.waits())
+	}
+	check("packets from HPU memory are not on the wire", int(n.link.device))
 	check("messages are not whole", len(n.receive.open))
 	check("packets wait for a processor", int(n.schedule.buffered))
 	check("handlers wait for a processor", int(n.schedule.waiting))

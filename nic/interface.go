@@ -16,7 +16,8 @@ type Interface struct {
 	Own     portals.ID  // physical
 	waiters waiters
 	lines   [lineKinds]map[int32]*host.Order // by the other node
-	_       [56]byte
+	tenants *tenants                         // nil: the profile names none
+	_       [48]byte
 }
 
 // foundLine is the result of a look-up of a line.
@@ -38,9 +39,44 @@ const (
 
 // Attach makes the NIC serve an interface.
 func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
-	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act.requests}
+	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act.requests, tenants: n.schedule.tenants}
 	n.transmit.attach(i)
 	return i
+}
+
+// tenant is the number of the tenant of the process now; 0: none has it.
+func (i *Interface) tenant() uint16 {
+	if i.tenants == nil {
+		return 0
+	}
+	uid, _ := i.NI.UID() // of one that is closed: nobody
+	return i.tenants.byUID(uid).number
+}
+
+// write writes a packet or a record to memory, in turn with other tenants. The client
+// passes Begun, and a status other than OK, on to written.
+func (i *Interface) write(a *host.Access) {
+	if t := i.turns(); t != nil {
+		a.Line = i.tenant()
+		t.lands(i.tenants.act, a)
+		return
+	}
+	i.env.bus.Write(a)
+}
+
+func (i *Interface) written(a *host.Access) {
+	if t := i.turns(); t != nil {
+		t.landsNow(i.tenants.act, a)
+	}
+}
+
+// turns returns nil if writes go in the order in which they come: also on a bus with
+// page faults, since a write that waits for its page must hold up no other line.
+func (i *Interface) turns() *turns {
+	if i.tenants == nil || i.tenants.act == nil || i.env.bus.Paged() {
+		return nil
+	}
+	return i.tenants.act.dma.turns
 }
 
 // lineOf returns the line for accesses to memory on behalf of messages from or
@@ -111,8 +147,8 @@ func (t *transmit) attach(i *Interface) {
 // Reached implements host.Client; a record is not an atomic.
 func (i *Interface) Reached(*host.Access) {}
 
-// Begun implements host.Client; nobody waits for a record.
-func (i *Interface) Begun(*host.Access) {}
+// Begun implements host.Client.
+func (i *Interface) Begun(a *host.Access) { i.written(a) }
 
 // Ended implements host.Client: the record of an operation's end has landed.
 func (i *Interface) Ended(a *host.Access, _ int, _ host.Status) {

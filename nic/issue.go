@@ -23,7 +23,7 @@ type issue struct {
 	data      []byte // to send, from HPU memory
 	page      *host.Page
 	timer     *timer  // that the issue waits for
-	owner     *Memory // OpTimerCancel: owner of the timer; a command: whose it is
+	owner     *Memory // OpTimerCancel: owner of the timer; an operation: whose it is
 	datagrams bool    // for a put
 	// OpAck: the message to acknowledge. An operation from host memory: the
 	// message whose data must have landed before. nil: none.
@@ -119,11 +119,10 @@ func (d *act) issueOp(r *run, act hpu.Op, rec *hpu.Operation, ho *portals.Handle
 	if act == hpu.OpPutFromHost || act == hpu.OpAtomicFromHost {
 		i.in = r.task.in
 	}
-	if i.device {
-		d.requests.promised++
+	if i.owner = in.handlers.memory; i.device {
+		d.requests.promise(i.owner, 1)
 	}
 	if i.command {
-		i.owner = in.handlers.memory
 		d.requests.command(i.owner, 1)
 	}
 	i.datagrams = rec.Options&optDatagrams != 0
@@ -293,7 +292,7 @@ func (d *act) issueDue(i *issue) {
 		}
 		o.datagrams(i.datagrams)
 		if o.device {
-			d.requests.promised--
+			d.requests.promise(i.owner, -1)
 		}
 		d.out.start(o)
 	}

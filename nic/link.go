@@ -24,10 +24,11 @@ type link struct {
 	classes   bool             // buffers are bounded, so answers have their own class
 	// packets have gone to the same node, to others
 	looped, wired bool
+	device        int32                           // packets from HPU memory that are not on the wire
 	waiting       [fabric.Classes]ring[departure] // packets that the fabric does not take yet
 	room          egress
-	device        int      // packets from HPU memory that are not on the wire yet
-	turning       sim.Time // the path to the same node is taken until this time
+	turning       sim.Time     // the path to the same node is taken until this time
+	turns         *egressTurns // nil: packets go in the order in which they come
 }
 
 // arrivals takes packets that have arrived.
@@ -67,10 +68,11 @@ type departure struct {
 	marked bool        // the transport reports a mark
 	limit  fabric.Pace // with fabric.rates: see fabric.Packet
 	pace   fabric.Pace // likewise
-	inner  bool        // not the first packet of its message
-	device bool        // it counts against the egress limit of handlers
-	notify bool        // the transport wants to know its turn on the wire
-	repeat bool        // handlers send it again if it is lost
+	tenant uint16
+	inner  bool // not the first packet of its message
+	device bool // it counts against the egress limit of handlers
+	notify bool // the transport wants to know its turn on the wire
+	repeat bool // handlers send it again if it is lost
 }
 
 // The events of link.
@@ -78,6 +80,7 @@ const (
 	kindLoopback sim.Kind = kindsOfLink + iota // packet, *Frame: a packet to the same node arrives
 	// handlers that wait for room in the egress may continue
 	kindEgressSpace
+	kindTurned // the path to the same node is free for the next tenant
 )
 
 func (l *link) handle(e *sim.Event) {
@@ -87,13 +90,21 @@ func (l *link) handle(e *sim.Event) {
 		l.port.Release(p)
 		l.arrive(p)
 	case fabric.KindReady:
+		if l.turns != nil {
+			l.turns.serve(l, wire)
+			return
+		}
 		l.inject(fabric.Class(e.A))
 	case fabric.KindSent:
-		if _, plain := e.P.(*Frame); plain {
-			l.onWire()
+		if l.turns != nil {
+			l.turns.begins(l, e.P)
+		} else if _, plain := e.P.(*Frame); plain {
+			l.onWire(0)
 		} else {
 			l.transport.onWire(e.P)
 		}
+	case kindTurned:
+		l.turns.turned(l)
 	case kindLoopback:
 		l.arrived++
 		f, i := e.P.(*Frame), int(e.A)
@@ -155,7 +166,7 @@ func (l *link) send(p packet) {
 	from, to := p.f.Span(p.i)
 	d := departure{
 		ref: p.f, target: p.f.Target, bytes: int32(to - from), seq: uint32(p.i), class: l.classOf(p.f.Header.Kind),
-		inner: p.i > 0, device: p.device, repeat: p.f.Datagram,
+		tenant: p.f.tenant, inner: p.i > 0, device: p.device, repeat: p.f.Datagram,
 	}
 	l.enqueue(&d)
 }
@@ -173,7 +184,11 @@ func (l *link) depart(d departure) { l.enqueue(&d) }
 
 func (l *link) enqueue(d *departure) {
 	if d.device {
-		l.device++
+		l.hold(d.tenant, 1)
+	}
+	if l.turns != nil {
+		l.turns.enqueue(l, d)
+		return
 	}
 	w := &l.waiting[d.class]
 	if w.len() == 0 && (d.target == l.rank || l.port.Ready(d.class)) {
@@ -200,14 +215,15 @@ func (l *link) inject(c fabric.Class) {
 }
 
 // launch puts a packet on the wire, at the gap g behind the packet before. A
-// packet for this node is turned round.
-func (l *link) launch(d *departure) {
+// packet for this node is turned round. sent is false for one that the transport
+// does not want any more.
+func (l *link) launch(d *departure) (sent bool) {
 	if l.transport != nil && !l.transport.leaves(d.ref) {
 		if d.device {
-			l.device--
+			l.hold(d.tenant, -1)
 			l.post(l.now(), kindEgressSpace, 0, nil)
 		}
-		return
+		return false
 	}
 	l.sent++
 	l.account.gives(int(d.bytes))
@@ -218,15 +234,15 @@ func (l *link) launch(d *departure) {
 		l.looped = true
 		l.post(l.turned(d), kindLoopback, uint64(d.seq), d.ref)
 		if d.device {
-			l.device--
+			l.hold(d.tenant, -1)
 			l.post(l.now(), kindEgressSpace, 0, nil)
 		}
-		return
+		return true
 	}
 	l.wired = true
 	// A packet needs no event at its departure if its place matters to no other
 	// packet.
-	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress
+	notify := d.notify || d.device && l.spec.EgressPackets < maxEgress || l.turns != nil
 	l.port.Send(fabric.Packet{
 		Src: l.rank, Dst: d.target, Bytes: d.bytes, Seq: d.seq, Class: d.class, Inner: d.inner, Notify: notify, Repeated: d.repeat,
 		Path: d.path, Marked: d.marked, Limit: d.limit, Pace: d.pace, Ref: d.ref,
@@ -234,6 +250,7 @@ func (l *link) launch(d *departure) {
 	if d.device && !notify {
 		l.device--
 	}
+	return true
 }
 
 // turned is the time when a packet to the same node arrives there. Packets take
@@ -242,33 +259,40 @@ func (l *link) launch(d *departure) {
 // registers.
 func (l *link) turned(d *departure) sim.Time {
 	s := l.spec
-	at := l.now() + s.Loopback
-	if s.LoopbackRate.IsZero() {
+	at, rate := l.now()+s.Loopback, l.loopbackRate()
+	if rate.IsZero() {
 		return at
 	}
 	if f, plain := d.ref.(*Frame); plain && f.Packets == 1 && !d.device && !d.repeat && f.Header.Initiator == f.Header.Target {
 		return at
 	}
-	l.turning = max(l.now(), l.turning) + s.LoopbackRate.Time(int64(d.bytes)+int64(l.fabric.Header))
+	l.turning = max(l.now(), l.turning) + rate.Time(int64(d.bytes)+int64(l.fabric.Header))
 	return l.turning + s.Loopback + s.LoopbackWire
 }
 
 // onWire frees the egress place of a packet from HPU memory at its turn on the
 // wire.
-func (l *link) onWire() {
-	l.device--
+func (l *link) onWire(tenant uint16) {
+	l.hold(tenant, -1)
 	l.room.egressSpace()
 }
 
-// hold adds n (or removes -n) packets from HPU memory that wait at the
-// transport for the wire.
-func (l *link) hold(n int) { l.device += n }
+// hold adds n (or removes -n) packets of a tenant from HPU memory that wait for the
+// wire, here or at the transport.
+func (l *link) hold(tenant uint16, n int) {
+	if l.device += int32(n); l.turns != nil {
+		l.turns.lines[tenant].device += n
+	}
+}
 
 // maxEgress is the value of nic.egress_packets for no limit.
 const maxEgress = 1 << 20
 
-// egressRoom reports whether handlers that have promised a number of packets
-// from the device may promise one more.
-func (l *link) egressRoom(promised int) bool {
-	return l.spec.EgressPackets == maxEgress || l.device+promised < l.spec.EgressPackets
+// egressRoom reports whether handlers of a tenant, or of all, that have promised a
+// number of packets from the device may promise one more.
+func (l *link) egressRoom(tenant uint16, promised int) bool {
+	if t := l.turns; t != nil {
+		return t.places == maxEgress || t.lines[tenant].device+promised < t.places
+	}
+	return l.spec.EgressPackets == maxEgress || int(l.device)+promised < l.spec.EgressPackets
 }

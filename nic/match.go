@@ -60,7 +60,7 @@ func (m *match) matched(in *inbound) {
 		in.discards(nobody)
 		m.unknownProcess(in.frame)
 	case h.Kind == portals.OpAck:
-		m.writeRecord(m, 0, 0, in, nil, false)
+		m.writeRecord(in.iface, m, 0, 0, in, nil, false)
 		return
 	case h.Kind == portals.OpReply:
 		in.d = in.iface.Port.ReplyTo(h)
@@ -132,8 +132,8 @@ func (m *match) without(in *inbound, i int, why fate) {
 // Reached implements host.Client; match makes no atomics.
 func (m *match) Reached(*host.Access) {}
 
-// Begun implements host.Client; nobody waits for a record.
-func (m *match) Begun(*host.Access) {}
+// Begun implements host.Client.
+func (m *match) Begun(a *host.Access) { a.Ref.(*inbound).iface.written(a) }
 
 // Ended implements host.Client: the record of an acknowledgement has landed.
 func (m *match) Ended(a *host.Access, _ int, _ host.Status) {

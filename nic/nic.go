@@ -117,6 +117,10 @@ func (n *NIC) Init(cfg *Config) {
 		log: cfg.Log, inject: cfg.InjectDMA, nodes: uint32(cfg.Nodes),
 		dma: dmaRoom{hpu: cfg.HPU, turns: newTurns(cfg.HPU, n.schedule.tenants)}, requests: requests{sched: &n.schedule, tenants: n.schedule.tenants},
 	}
+	if n.schedule.tenants != nil {
+		n.schedule.tenants.act = &n.act
+	}
+	n.link.turns = newEgressTurns(cfg.HPU, cfg.Spec, n.schedule.tenants)
 	for _, o := range optional {
 		if s := o.connect(n, cfg); s != nil {
 			if n.optional == nil {

@@ -43,8 +43,8 @@ type departures interface {
 	send(k packet)
 	depart(d departure)
 	// hold counts n more packets from HPU memory that wait for the wire.
-	hold(n int)
-	onWire()
+	hold(tenant uint16, n int)
+	onWire(tenant uint16)
 	classOf(k portals.OpKind) fabric.Class
 }
 
@@ -69,7 +69,8 @@ type segment struct {
 	tries   int      // how often it was late
 	again   int      // how often it was sent again
 	path    uint16   // of its last departure
-	flying  bool     // with a rate law: sent, and neither acknowledged nor lost
+	tenant  uint16
+	flying  bool // with a rate law: sent, and neither acknowledged nor lost
 }
 
 const queued sim.Time = -1
@@ -178,7 +179,7 @@ func (t *reliable) send(k packet) {
 		return
 	}
 	if k.device {
-		t.below.hold(1)
+		t.below.hold(k.f.tenant, 1)
 	}
 	p.backlog.push(k)
 	if p.flow != nil {
@@ -221,7 +222,7 @@ func (p *peer) count(k packet) {
 func (t *reliable) transmit(p *peer, k packet) {
 	from, to := k.f.Span(k.i)
 	s := t.core.segment()
-	s.packet, s.number, s.base, s.bytes = k, p.next, p.base, int32(to-from)
+	s.packet, s.tenant, s.number, s.base, s.bytes = k, k.f.tenant, p.next, p.base, int32(to-from)
 	s.message, s.flow, s.kind, s.target, s.left = k.f.Number, k.f.Flow(), k.f.Header.Kind, p.node, k.f.Packets-k.i
 	p.next++
 	p.window.push(s)
@@ -233,7 +234,7 @@ func (t *reliable) depart(p *peer, s *segment, device bool) {
 	s.turns++
 	d := departure{
 		ref: s, target: p.node, bytes: s.bytes, seq: uint32(s.number), class: t.below.classOf(s.kind),
-		inner: s.i > 0, device: device, notify: true,
+		tenant: s.tenant, inner: s.i > 0, device: device, notify: true,
 	}
 	if p.flow != nil {
 		t.fly(p, s)
@@ -279,7 +280,7 @@ func (t *reliable) onWire(ref any) {
 	t.unqueued(s)
 	if s.device {
 		s.device = false
-		t.below.onWire()
+		t.below.onWire(s.tenant)
 	}
 	if s.over { // while it waited to be sent again, or on its way to the wire
 		t.turned(s)
@@ -349,7 +350,7 @@ func (t *reliable) retire(s *segment) {
 func (t *reliable) fill(p *peer) {
 	k := p.backlog.pop()
 	if k.device {
-		t.below.hold(-1)
+		t.below.hold(k.f.tenant, -1)
 	}
 	t.transmit(p, k)
 }
@@ -381,7 +382,7 @@ func (t *reliable) giveUp(p *peer) {
 	for p.backlog.len() > 0 {
 		k := p.backlog.pop()
 		if k.device {
-			t.below.hold(-1)
+			t.below.hold(k.f.tenant, -1)
 		}
 		from, to := k.f.Span(k.i)
 		t.unsent(undelivered, to-from)

@@ -141,9 +141,9 @@ func (n *transportNode) leaves(d *departure) {
 
 func (n *transportNode) send(k packet) { n.packetArrived(k.f, k.i, false) } // to the own node
 
-func (n *transportNode) hold(k int) { n.held += k }
+func (n *transportNode) hold(_ uint16, k int) { n.held += k }
 
-func (n *transportNode) onWire() { n.held-- }
+func (n *transportNode) onWire(uint16) { n.held-- }
 
 func (n *transportNode) classOf(portals.OpKind) fabric.Class { return fabric.Requests }
 

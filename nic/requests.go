@@ -36,6 +36,13 @@ func (s *requests) command(m *Memory, n int) {
 	}
 }
 
+// promise notes that handlers of a memory have promised n packets more.
+func (s *requests) promise(m *Memory, n int) {
+	if s.promised += n; s.tenants != nil {
+		s.tenants.list[m.tenant].promised += n
+	}
+}
+
 // full reports whether the device, or the tenant of a memory, has as many commands
 // as it may.
 func (s *requests) full(m *Memory, most int) bool {

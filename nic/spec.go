@@ -33,7 +33,8 @@ type Spec struct {
 	// to 1 TiB.
 	PacketBuffer sim.Size `yaml:"packet_buffer"`
 	// EgressPackets is how many packets of handlers may wait for the wire, 1 to
-	// 2^20. 2^20 is no limit.
+	// 2^20. 2^20 is no limit. Tenants that take turns (HPUSpec.Arbiter) have equal
+	// parts of it, one packet at least.
 	EgressPackets int `yaml:"egress_packets"`
 	// HandlerCommands is how many commands the handlers of a node may have
 	// pending: operations from host memory, gets into it, timers and messages
@@ -45,7 +46,8 @@ type Spec struct {
 	Loopback sim.Time `yaml:"loopback"`
 	// LoopbackRate is the rate of the loopback path. It takes one packet after
 	// the other, each with its header on links (fabric.header). Absent: no
-	// limit, and loopback_wire has no effect. A program's message of one packet
+	// limit, and loopback_wire has no effect; but for tenants that take turns
+	// (HPUSpec.Arbiter) that of links (fabric.rate). A program's message of one packet
 	// to its own process does not take that path, because it stands for stores
 	// into registers of the interface, such as a descriptor.
 	LoopbackRate sim.Rate `yaml:"loopback_rate,omitempty"`

@@ -19,6 +19,7 @@ type tenants struct {
 	beyond  int // completion handlers of them, beyond what their tenants may have waiting
 	pick    func(t *tenants) int
 	limit   bool           // WLBVT
+	act     *act           // whose turns are theirs
 	module  *arbiterModule // in place of the arbiter; nil: none
 	turn    int            // of RoundRobin: who was last
 	now     float64        // WFQ: nobody who wants a processor has less virtual time
@@ -39,6 +40,7 @@ type tenant struct {
 	buffered int64      // bytes of packets
 	memory   int64      // bytes of its programs
 	commands int        // of its handlers
+	promised int        // of its handlers: packets that have not come to the egress
 	virtual  float64    // time by weight, ps
 	wanted   sim.Time   // for how long it has wanted processors, up to since
 	since    sim.Time   // when it began to want some; -1: it wants none

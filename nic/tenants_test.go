@@ -249,7 +249,8 @@ func TestTenantsTakeTurnsAtTheEgress(t *testing.T) {
 		left := func(arbiter string) (place int) {
 			x := newActStage(t, e, module, 8)
 			x.room, x.takes, x.hpu.Arbiter = 1, sim.Microsecond, arbiter
-			x.d.dma.turns = newTurns(x.hpu, newTenants(&x.env, Tenants{"a": {UID: 1, Weight: 1}, "b": {UID: 2, Weight: 1}}))
+			x.d.requests.tenants = newTenants(&x.env, Tenants{"a": {UID: 1, Weight: 1}, "b": {UID: 2, Weight: 1}})
+			x.d.dma.turns = newTurns(x.hpu, x.d.requests.tenants)
 			for k := range 8 {
 				tenant := 1 + k/7 // the last is of another
 				h := x.begin(sim.Time(k), nil, hpu.Action{Op: hpu.OpPutFromDevice, Desc: hpu.Operation{Local: x.state, Length: 8, TargetNID: 2, MatchBits: uint64(k)}})

@@ -147,7 +147,7 @@ func (t *transmit) transmit(ni *Interface, op *portals.Op) {
 
 // reportSent writes the record of an operation's end at the sender to host memory.
 func (t *transmit) reportSent(ni *Interface, op *portals.Op, fail portals.FailType) {
-	t.writeRecord(ni, 0, int(fail), op, nil, false)
+	t.writeRecord(ni, ni, 0, int(fail), op, nil, false)
 }
 
 // prepare makes the message of an operation. by is the request of the handler
@@ -174,7 +174,7 @@ func (t *transmit) prepare(ni *Interface, op *portals.Op, by *issue) *outgoing {
 		f.Data = t.core.buffer(length)
 	}
 	o.frame.Header, o.frame.cause = op.Header, op.Cause
-	o.frame.Target = int32(op.Header.Target.NID)
+	o.frame.Target, o.frame.tenant = int32(op.Header.Target.NID), ni.tenant()
 	o.op, o.iface, o.packets, o.mtu = op, ni, o.frame.Packets, mtu
 	t.trace.message(o.frame, op)
 	return o

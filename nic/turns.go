@@ -10,7 +10,8 @@ import (
 // than others a smaller piece. The bus takes what waits in the order of arrival, so
 // that tenants who always have something waiting get their parts, and nobody waits
 // for more than the pieces of the others (deficit weighted round-robin, as in
-// OSMOSIS). Operations of one tenant keep their order, and land in it.
+// OSMOSIS). Operations of one tenant keep their order, and land in it. In between go
+// packets that no handler takes, and records of events, each as a whole.
 type turns struct {
 	lines []dmaLine // by tenant
 	whole bool      // operations are not cut
@@ -26,6 +27,10 @@ type dmaLine struct {
 	queued  int64        // those bytes
 	reading int64        // bytes of reads and atomics on their way
 	sends   ring[*run]   // handlers that wait for room in the egress
+
+	deposits ring[*host.Access] // packets without handlers and records that are not on the bus
+	deposit  *host.Access       // one that waits for the bus; nil: none does
+	after    bool               // the next turn of the line is a packet's
 }
 
 // newTurns returns nil if operations go in the order in which they come.
@@ -76,13 +81,15 @@ func (t *turns) next(l *dmaLine) (n int, ok bool) {
 }
 
 // sender takes out the handler that waits for the egress and is next: of each tenant
-// one in turn. There must be one.
-func (t *turns) sender() *run {
-	for {
-		if t.last = (t.last + 1) % len(t.lines); t.lines[t.last].sends.len() > 0 {
-			return t.lines[t.last].sends.pop()
+// with room there one in turn; nil: there is none.
+func (t *turns) sender(d *act) *run {
+	for range t.lines {
+		t.last = (t.last + 1) % len(t.lines)
+		if l := &t.lines[t.last]; l.sends.len() > 0 && d.egressRoom(l.sends.front()) {
+			return l.sends.pop()
 		}
 	}
+	return nil
 }
 
 // put puts what a line may have there on the bus. by is the operation whose handler
@@ -90,9 +97,14 @@ func (t *turns) sender() *run {
 func (t *turns) put(d *act, l *dmaLine, by *dmaOp) {
 	for {
 		n, ok := t.next(l)
-		if !ok {
+		switch {
+		case (l.after || !ok) && l.mayLand():
+			l.land(d)
+			continue
+		case !ok:
 			return
 		}
+		l.after = true
 		o := l.ops.front()
 		if o.sent += int32(n); int(o.sent) == o.access.Length {
 			if l.ops.pop(); o.op == hpu.OpDMAToHost {
@@ -110,6 +122,42 @@ func (t *turns) put(d *act, l *dmaLine, by *dmaOp) {
 		}
 	}
 }
+
+// lands lets the write of a packet that no handler takes, or of a record, take its turn
+// with the writes of its tenant.
+func (t *turns) lands(d *act, a *host.Access) {
+	l := &t.lines[a.Line]
+	l.deposits.push(a)
+	t.put(d, l, nil)
+}
+
+// mayLand reports whether there is one that may go on the bus now.
+func (l *dmaLine) mayLand() bool {
+	return l.deposits.len() > 0 && l.deposit == nil && (l.queued == 0 || l.queued+busy(l.deposits.front()) <= l.quantum)
+}
+
+// land puts the next such write on the bus.
+func (l *dmaLine) land(d *act) {
+	a := l.deposits.pop()
+	l.after, a.Begin = false, true
+	if !d.bus.Write(a) {
+		l.deposit = a
+		l.queued += busy(a)
+	}
+}
+
+// landsNow notes that the bus has taken such a write, or does not take it now.
+func (t *turns) landsNow(d *act, a *host.Access) {
+	if l := &t.lines[a.Line]; l.deposit == a {
+		l.deposit = nil
+		l.queued -= busy(a)
+		t.put(d, l, nil)
+	}
+}
+
+// busy is what a write counts while it waits for the bus. One without bytes takes the
+// bus, too.
+func busy(a *host.Access) int64 { return max(1, int64(a.Length)) }
 
 // pieceOf is the access of the next n bytes of an operation, behind those that are
 // on their way.
@@ -132,13 +180,13 @@ func (l *dmaLine) waits(o *dmaOp, a *host.Access, begun bool) {
 		l.reading += int64(a.Length)
 	case !begun:
 		a.Serial = 1
-		l.queued += int64(a.Length)
+		l.queued += busy(a)
 	}
 }
 
 // begins notes that the bus has taken a write, or that it never will.
 func (l *dmaLine) begins(a *host.Access) {
-	l.queued -= int64(a.Length * a.Serial)
+	l.queued -= busy(a) * int64(a.Serial)
 	a.Serial = 0
 }
 

@@ -86,8 +86,8 @@ func (g *villain) value(name string) uint64 {
 			return opAt(g.IntN(villainOps))
 		}
 		return g.address()
-	case "period_ps": // shorter ones fill a device without nic.loopback_rate
-		return g.one(0, 1e6, 5e6, 1e9, 1e12, 1e15)
+	case "period_ps":
+		return g.one(0, 5000, 5000, 1000, 1e6, 5e6, 1e9, 1e12, 1e15)
 	case "delay_ns", "at_ps":
 		return g.one(0, 1, 100, 5000, 1e6, 1e9, g.one(values...))
 	case "handle", "datatype", "status", "operation", "cluster":

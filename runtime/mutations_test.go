@@ -40,7 +40,7 @@ var mutations = [][3]string{
 	{"nic/requests.go", "data[:k]), len(data) - k", "data[:k-1]), len(data) - k"},
 	{"nic/datagram.go", "\t\tt.next.send(packet{f: g})\n", "if i != 1 {\nt.next.send(packet{f: g})\n}\n"},
 	{"nic/reliable.go", "\t\tt.next.packetArrived(s.f, s.i, false)\n", "if s.i != 1 {\nt.next.packetArrived(s.f, s.i, false)\n}\n"},
-	{"nic/reliable.go", "\t\tt.below.hold(-1)\n\t}\n\tt.transmit(p, k)", "t.below.hold(-1)\n}\nif k.i == 1 {\nreturn\n}\nt.transmit(p, k)"},
+	{"nic/reliable.go", "\t\tt.below.hold(k.f.tenant, -1)\n\t}\n\tt.transmit(p, k)", "t.below.hold(k.f.tenant, -1)\n}\nif k.i == 1 {\nreturn\n}\nt.transmit(p, k)"},
 	{"nic/reliable.go", "\t\tt.retire(p.window.pop())\n\t\tprogress = true\n", "if progress = true; p.window.front().i == 1 {\nnumber++\n}\nt.retire(p.window.pop())\n"},
 	{"fabric/fabric.go", "uint64(uint32(p.Bytes))<<32", "uint64(uint32(p.Bytes-p.Bytes&1))<<32"},
 	{"fabric/network.go", "i, _ := n.route(e.Dst, e.A, e.B, e.Time)", "if uint32(e.B) == 1 {\nreturn\n}\ni, _ := n.route(e.Dst, e.A, e.B, e.Time)"},
