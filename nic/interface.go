@@ -40,6 +40,9 @@ const (
 // Attach makes the NIC serve an interface.
 func (n *NIC) Attach(ni *portals.NI, space *host.AddressSpace, own portals.ID) *Interface {
 	i := &Interface{NI: ni, Port: ni.Port(), Space: space, Own: own, env: &n.env, waiters: &n.act.requests, tenants: n.schedule.tenants}
+	if n.act.dma.turns != nil {
+		i.Port.Stranger = func(uid uint32) bool { return i.tenants.byUID(uid).number != i.tenant() }
+	}
 	n.transmit.attach(i)
 	return i
 }

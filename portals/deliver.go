@@ -77,6 +77,9 @@ func (port *Port) match(d *Delivery) FailType {
 		list, e = OverflowList, p.overflow.find(h)
 	}
 	if e == nil {
+		if port.Stranger != nil && port.Stranger(h.UID) && !p.admits(h) {
+			return NIPermViolation
+		}
 		return port.queues.exhausted(p, 0)
 	}
 	e.mark.Live("portals: an entry")

@@ -167,3 +167,29 @@ func TestDeliveriesOfAClosedInterfaceAreInNoOrder(t *testing.T) {
 		}
 	}
 }
+
+// A stranger's message disables a portal table entry with flow control only if one of
+// its list's entries is for the stranger, too.
+func TestStrangersTriggerNoFlowControl(t *testing.T) {
+	const own, stranger = 1, 7
+	p := newPair(t, 0)
+	p.b.Port().Stranger = func(uid uint32) bool { return uid == stranger }
+	put := func(uid uint32, bits uint64) FailType {
+		d := p.b.Port().Receive(&Header{Kind: OpPut, NI: p.b.Kind(), UID: uid, MatchBits: bits, RLength: 8, Target: PhysID(1, 0)})
+		defer p.b.Port().Finish(d, d.Done())
+		return d.Fail
+	}
+	appended := func(uid uint32, list List) {
+		_, err := p.b.MEAppend(0, &ME{Length: 64, UID: uid, MatchID: AnyID, Options: OptMEOpPut}, list, 0)
+		require.NoError(t, err)
+	}
+	require.Equal(t, NIPermViolation, put(stranger, 0), "an empty list")
+	appended(own, PriorityList)
+	require.Equal(t, NIPermViolation, put(stranger, 0))
+	require.Equal(t, NIPermViolation, put(stranger, 1))
+	require.Equal(t, NIOK, put(own, 0))
+	require.Equal(t, NIPTDisabled, put(own, 1))
+	require.NoError(t, p.b.PTEnable(0))
+	appended(UIDAny, OverflowList)
+	require.Equal(t, NIPTDisabled, put(stranger, 1), "the process wants messages of strangers there")
+}

@@ -8,6 +8,12 @@ package portals
 type Port struct {
 	state
 	Index int // for the transport's own use: its name for the interface
+	// Stranger, if not nil, reports whether a user shares the device and nothing
+	// else with the process. A stranger's message that no entry of its list allows is
+	// a permission violation, also if it matches none: it triggers no flow control.
+	// Portals 4.x looks at the user where an entry matches, so that anybody could
+	// disable a portal table entry.
+	Stranger func(uid uint32) bool
 }
 
 // NI returns the interface as programs see it.

@@ -15,6 +15,21 @@ type pt struct {
 	headers  *headerList // nil, as overflow: there has never been one
 }
 
+// admits reports whether an entry of a list allows the user of a message.
+func (p *pt) admits(h *Header) bool {
+	for _, l := range [...]*entryList{&p.priority, p.overflow} {
+		if l == nil {
+			continue
+		}
+		for n := l.head; n != nil; n = n.next {
+			if n.entry.allowsUser(h) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // list returns a list to add to, or one that has something.
 func (p *pt) list(l List) *entryList {
 	if l != OverflowList {
