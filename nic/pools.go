@@ -263,6 +263,9 @@ func (s *schedule) execute(r *run) {
 	if r.looks {
 		r.looks, r.handles = false, r.handles[:0]
 	}
+	if arbitrates(s, r.core.pool) { // its core has waited for the handler
+		s.tenants.runs(r.task, s.hpu.Dispatch.Time(s.hpu.Clock))
+	}
 	s.calls++
 	r.number = s.calls
 	if r.task.kind == payloadHandler {
@@ -276,6 +279,9 @@ func (s *schedule) execute(r *run) {
 // this handler.
 func (s *schedule) resume(r *run) {
 	r.core.pool.busy(r.core)
+	if arbitrates(s, r.core.pool) {
+		s.tenants.chosen(s.tenants.owner(r.task))
+	}
 	r.start, r.since, r.resumed = s.now(), -1, true
 	s.segmentRan(r, s.act.resume(r))
 }

@@ -383,6 +383,26 @@ func TestHandlersGoOnInTheOrderOfTenants(t *testing.T) {
 	}
 }
 
+// What an HPU waits for a handler (hpu.dispatch) counts: many short handlers of a
+// tenant have no more of it than its part.
+func TestDispatchCounts(t *testing.T) {
+	const dispatch, until = 16, 100 * sim.Microsecond
+	for _, arbiter := range []string{WFQ, WLBVT} {
+		x := newStage(t, HPUSpec{Cores: 2, Contexts: 1, Dispatch: Delay{Fixed: dispatch * sim.Nanosecond}}, nil)
+		x.share(arbiter, Tenant{Weight: 1}, Tenant{Weight: 3})
+		x.crowd(2, 8000)
+		cycles := []int64{0, 1, 500}
+		x.parts = func(k task) []part { return []part{{cycles: cycles[k.in.handlers.memory.tenant]}} }
+		require.NoError(t, x.s.engine.RunUntil(until))
+		had := []int64{0, 0, 0}
+		for _, r := range x.log {
+			i := r.in.handlers.memory.tenant
+			had[i] += dispatch + cycles[i]
+		}
+		require.InDelta(t, 3, float64(had[2])/float64(had[1]), 0.1, arbiter)
+	}
+}
+
 // The time that a tenant has had ends now, also while its handlers run.
 func TestTimesOfTenantsEndNow(t *testing.T) {
 	x := newStage(t, HPUSpec{Cores: 2, Contexts: 1}, nil)
