@@ -65,19 +65,7 @@ func scripts(p *runtime.Proc, header, payload, completion []rec) (*portals.Spin,
 	if err != nil {
 		return nil, nil, err
 	}
-	memory, err := p.HPUAllocMem(module, hpuBytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	names := [3]string{"header", "payload", "completion"}
-	for i, s := range [][]rec{header, payload, completion} {
-		if s == nil {
-			names[i] = ""
-		}
-	}
-	writeScripts(memory, p.Cluster().Profile(), header, completion, func(int) []rec { return payload })
-	spin, err := memory.Spin(names[0], names[1], names[2])
-	return spin, memory, err
+	return scriptsOf(p, module, header, payload, completion)
 }
 
 // alone is a module whose export "payload" is the handler.

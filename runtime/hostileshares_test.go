@@ -26,7 +26,11 @@ func (k *siege) hungry(p *runtime.Proc) error {
 	if _, err := p.NI().Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
 		return err
 	}
-	spin, _, err := scripts(p, nil, []rec{also(opSpin, hungrySpin), end(hpu.Success)}, nil)
+	module, err := k.actions()
+	if err != nil {
+		return err
+	}
+	spin, _, err := scriptsOf(p, module, nil, []rec{also(opSpin, hungrySpin), end(hpu.Success)}, nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,8 @@ func exceeds(t *testing.T, seed uint64, run int) error {
 			k.prof.Tenants[name] = o
 		}
 	}
-	k.start(t, 2, k.hungry, func(p *runtime.Proc) error { return k.feed(p, to) })
+	k.start(t, k.hungry, func(p *runtime.Proc) error { return k.feed(p, to) })
+	k.besiege(t)
 	defer func() { _ = k.c.Close() }()
 	if err := k.c.RunUntil(from); err != nil {
 		return err
@@ -93,7 +98,14 @@ func exceeds(t *testing.T, seed uint64, run int) error {
 	if after[1].Waited-waited < (to-from)*99/100 {
 		return nil // the victim left processors idle
 	}
-	victim := k.prof.Tenants["victim"].Weight
+	victim, all := k.prof.Tenants["victim"].Weight, 0
+	for _, o := range k.prof.Tenants {
+		all += o.Weight
+	}
+	part := sim.Time((k.prof.HPU.Cores*victim + all - 1) / all)
+	if k.prof.HPU.Arbiter == nic.WLBVT && after[1].Time-before[1].Time > part*to*95/100 {
+		return nil // it has had all that wlbvt gives while others wait, which is rounded
+	}
 	fair := float64(after[1].Time-before[1].Time) / float64(victim)
 	for i := 2; i < len(after); i++ {
 		weight := k.prof.Tenants[after[i].Name].Weight

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -29,11 +29,13 @@ var (
 // The victim is a process of rank 0. Its handlers copy each packet to host memory
 // and count; at a message's end they send the count, and the message's first bytes,
 // to the sender on rank 1, and so does the program when it has checked all bytes.
-// One or two villains are processes of rank 0, too: rank 2 sends to them.
+// One or two villains are processes of rank 0, too, and rank 2 sends to them. They
+// begin when the victim has had its first messages alone.
 const (
 	victimUID    = 1
 	victimMTU    = 256
-	victimRounds = 6
+	aloneRounds  = 2
+	victimRounds = aloneRounds + 6
 	villainRound = 40
 	replyBytes   = 64
 )
@@ -52,27 +54,29 @@ type siege struct {
 
 	memory   *nic.Memory
 	host     runtime.View
-	before   []byte // the victim's HPU memory
+	text     []byte // of message
+	besieged bool   // the villains have begun
+	before   []byte // the victim's HPU memory, as it must be
 	inbox    runtime.View
 	took     []sim.Time
-	done     bool
 	villains []*nic.Memory
 	loot     []runtime.View // all host memory that villains can write
 }
 
-// newSiege begins a run. villains: 0 is the victim alone.
-func newSiege(t *testing.T, seed uint64, run, villains int) *siege {
-	k := drawSiege(t, seed, run)
-	k.start(t, villains, k.victim, k.sender)
-	return k
-}
+var siegeProfiles = sync.OnceValues(func() (list []*profile.Profile, err error) {
+	for _, name := range []string{"pspin", "spin-int", "exanest"} {
+		p, e := profile.Load(name)
+		list, err = append(list, p), errors.Join(err, e)
+	}
+	return list, err
+})
 
 // drawSiege draws a device and tenants.
 func drawSiege(t *testing.T, seed uint64, run int) *siege {
 	k := &siege{Rand: rand.New(rand.NewPCG(seed, uint64(run))), run: uint64(run)}
-	p, err := profile.Load([]string{"pspin", "spin-int", "exanest"}[k.IntN(3)])
+	profiles, err := siegeProfiles()
 	require.NoError(t, err)
-	device := *p
+	device := *profiles[k.IntN(3)]
 	h := &device.HPU
 	n := 1 + k.IntN(2)
 	h.Clusters, h.Home, h.ClusterTasks = 1, "", 0
@@ -113,13 +117,22 @@ func drawSiege(t *testing.T, seed uint64, run int) *siege {
 }
 
 // start begins a run with programs for the victim and its sender.
-func (k *siege) start(t *testing.T, villains int, victim, sender func(p *runtime.Proc) error) {
+func (k *siege) start(t *testing.T, victim, sender func(p *runtime.Proc) error) {
+	events := uint64(1_000_000)
+	if k.endless {
+		events *= 10
+	}
 	var err error
-	k.c, err = runtime.NewCluster(runtime.Config{Profile: k.prof, Nodes: 4, Engine: labEngine, Limits: sim.Limits{Events: 1_000_000}})
+	k.c, err = runtime.NewCluster(runtime.Config{Profile: k.prof, Nodes: 4, Engine: labEngine, Limits: sim.Limits{Events: events}})
 	require.NoError(t, err)
 	require.NoError(t, k.c.Spawn(0, "victim", victim))
 	require.NoError(t, k.c.Spawn(1, "sender", sender))
-	for i := range min(villains, len(k.prof.Tenants)-1) {
+}
+
+// besiege begins the programs of the villains.
+func (k *siege) besiege(t *testing.T) {
+	k.besieged = true
+	for i := range len(k.prof.Tenants) - 1 {
 		code := &villain{Rand: rand.New(rand.NewPCG(k.Uint64(), k.run))}
 		require.NoError(t, k.c.SpawnService(0, fmt.Sprint("villain", i), func(p *runtime.Proc) error { return k.villain(p, code, uint32(2+i)) }))
 		require.NoError(t, k.c.SpawnService(2, fmt.Sprint("source", i), func(p *runtime.Proc) error { return k.source(p, code.Rand, uint32(i)) }))
@@ -127,169 +140,19 @@ func (k *siege) start(t *testing.T, villains int, victim, sender func(p *runtime
 }
 
 // message is the bytes of a message of the victim: the secret, and where they are.
-func (k *siege) message(round int) (b []byte) {
+// They are valid until the next call.
+func (k *siege) message(round int) []byte {
+	k.text = k.text[:0]
 	for at := range k.packets * victimMTU / 16 {
-		b = append(b, k.secret[:]...)
-		b = binary.LittleEndian.AppendUint64(b, uint64(round<<32|at))
+		k.text = append(k.text, k.secret[:]...)
+		k.text = binary.LittleEndian.AppendUint64(k.text, uint64(round<<32|at))
 	}
-	return b
+	return k.text
 }
 
 // count is what the victim's handlers have counted after a round.
 func (k *siege) count(round int) uint64 {
 	return uint64((round + 1) * k.packets * (k.packets + 1) / 2)
-}
-
-func (k *siege) victim(p *runtime.Proc) error {
-	p.SetUID(victimUID)
-	ni := p.NI()
-	eq, err := ni.Objects().EQAlloc(256)
-	if err != nil {
-		return err
-	}
-	if _, err := ni.Objects().PTAlloc(k.flow, eq, 0); err != nil {
-		return err
-	}
-	spin, err := k.handlers(p)
-	if err != nil {
-		return err
-	}
-	k.host = p.Alloc(k.packets * victimMTU)
-	if _, err := ni.MEAppend(0, &portals.ME{
-		Start: k.host.Addr(), Length: uint64(k.host.Len()), UID: victimUID, MatchID: portals.AnyID, MatchBits: 5, Spin: spin,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable,
-	}, portals.PriorityList, 0); err != nil {
-		return err
-	}
-	reply := p.Alloc(8)
-	md, err := ni.Objects().MDBind(&portals.MD{Start: reply.Addr(), Length: 8, EQ: portals.EQNone})
-	if err != nil {
-		return err
-	}
-	for round := range victimRounds {
-		ev, err := ni.EQWait(eq)
-		if err != nil {
-			return err
-		}
-		if ev.Type != portals.EventPut || ev.Fail != portals.NIOK {
-			return fmt.Errorf("round %d: event %+v", round, ev)
-		}
-		if !bytes.Equal(k.host.Read(), k.message(round)) {
-			return fmt.Errorf("round %d: wrong bytes in host memory", round)
-		}
-		if err := k.checkMemory(round); err != nil {
-			return err
-		}
-		if err := ni.Put(portals.Put{MD: md, Length: 8, Target: portals.PhysID(1, 0), RemoteOffset: 2 * replyBytes}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// handlers are the victim's.
-func (k *siege) handlers(p *runtime.Proc) (spin *portals.Spin, err error) {
-	completion := []rec{do(hpu.OpPutFromDevice, opAt(0)), do(hpu.OpPutFromHost, opAt(1)), end(hpu.Success)}
-	if spin, k.memory, err = scripts(p, nil, []rec{end(hpu.Success)}, completion); err != nil {
-		return nil, err
-	}
-	writeScripts(k.memory, k.prof, nil, completion, func(packet int) []rec {
-		at, off := uint64(scratch+packet*victimMTU), uint64(packet*victimMTU)
-		s := []rec{also(opPayload, at, 0, victimMTU)}
-		if k.slow {
-			s = append(s, do(hpu.OpDMAToHostNB, 0, off, at, victimMTU), do(hpu.OpDMAWait, 0))
-		} else {
-			s = append(s, do(hpu.OpDMAToHost, 0, off, at, victimMTU))
-		}
-		return append(s, do(hpu.OpFAdd, scratch2, uint64(packet+1)), end(hpu.Success))
-	})
-	for i, d := range []hpu.Operation{
-		{Local: scratch2, Length: 8, TargetNID: 1}, {Length: replyBytes, TargetNID: 1, RemoteOffset: replyBytes},
-	} {
-		writeOperation(k.memory.Bytes()[opAt(i)-hpuBase:], &d)
-	}
-	k.before = bytes.Clone(k.memory.Bytes())
-	return spin, nil
-}
-
-// checkMemory compares the victim's HPU memory after a round with what it must be.
-func (k *siege) checkMemory(round int) error {
-	now, want := bytes.Clone(k.memory.Bytes()), bytes.Clone(k.before)
-	copy(want[scratch-hpuBase:], k.message(round))
-	binary.LittleEndian.PutUint64(want[scratch2-hpuBase:], k.count(round))
-	results := func(at, lines int) error {
-		for i := range lines {
-			b := now[at-hpuBase+i*recordSize+8:][:8]
-			if r := int64(binary.LittleEndian.Uint64(b)); r < 0 {
-				return fmt.Errorf("round %d: line %d of script %#x of the victim failed with %d", round, i, at, r)
-			}
-			clear(b)
-		}
-		return nil
-	}
-	err := results(completionAt, 2)
-	for packet := range k.packets {
-		err = errors.Join(err, results(payloadAt+packet*scriptBytes, 5))
-	}
-	if i := firstDifference(now, want); err == nil && i >= 0 {
-		return fmt.Errorf("round %d: the victim's HPU memory has %#x at %#x, expected %#x", round, now[i], hpuBase+i, want[i])
-	}
-	return err
-}
-
-func firstDifference(a, b []byte) int {
-	for i := range a {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return -1
-}
-
-// sender sends to the victim and waits for its three answers, which it checks.
-func (k *siege) sender(p *runtime.Proc) error {
-	p.SetUID(victimUID)
-	ni := p.NI()
-	ct, err := ni.Objects().CTAlloc()
-	if err != nil {
-		return err
-	}
-	if _, err := ni.Objects().PTAlloc(0, portals.EQNone, 0); err != nil {
-		return err
-	}
-	k.inbox = p.Alloc(3 * replyBytes)
-	if _, err := ni.MEAppend(0, &portals.ME{
-		Start: k.inbox.Addr(), Length: uint64(k.inbox.Len()), UID: victimUID, MatchID: portals.AnyID, IgnoreBits: portals.SizeMax, CT: ct,
-		Options: portals.OptMEOpPut | portals.OptMEEventLinkDisable | portals.OptMEEventCTComm,
-	}, portals.PriorityList, 0); err != nil {
-		return err
-	}
-	data := p.Alloc(k.packets * victimMTU)
-	md, err := ni.Objects().MDBind(&portals.MD{Start: data.Addr(), Length: uint64(data.Len()), EQ: portals.EQNone})
-	if err != nil {
-		return err
-	}
-	p.Sleep(sim.Microsecond) // the entries are there
-	for round := range victimRounds {
-		data.CopyFrom(k.message(round))
-		began := p.Now()
-		if err := ni.Put(portals.Put{MD: md, Length: uint64(data.Len()), Ack: portals.NoAck, Target: portals.PhysID(0, 0), MatchBits: 5}); err != nil {
-			return err
-		}
-		if _, err := ni.CTWait(ct, uint64(3*round+3)); err != nil {
-			return err
-		}
-		k.took = append(k.took, p.Now()-began)
-		b := k.inbox.Read()
-		if got := binary.LittleEndian.Uint64(b); got != k.count(round) {
-			return fmt.Errorf("round %d: the victim's handlers count %d, expected %d", round, got, k.count(round))
-		}
-		if !bytes.Equal(b[replyBytes:2*replyBytes], k.message(round)[:replyBytes]) {
-			return fmt.Errorf("round %d: the victim's handlers sent wrong bytes", round)
-		}
-	}
-	k.done = true
-	return nil
 }
 
 // villain installs a hostile module.
@@ -392,11 +255,12 @@ func (k *siege) source(p *runtime.Proc, g *rand.Rand, number uint32) error {
 	return nil
 }
 
-// play runs until the victim has had its messages, or a time has come.
-func (k *siege) play(until sim.Time) error {
-	for at := sim.Time(0); !k.done; {
-		if at += 5 * sim.Microsecond; at > until {
-			return fmt.Errorf("the victim has had %d of %d messages after %v", len(k.took), victimRounds, until)
+// play runs until the victim has had so many messages, or a time has passed.
+func (k *siege) play(messages int, step, most sim.Time) error {
+	at := k.c.Engine().Now()
+	for until := at + most; len(k.took) < messages; {
+		if at += step; at > until {
+			return fmt.Errorf("the victim has had %d of %d messages at %v", len(k.took), messages, until)
 		}
 		if err := k.c.RunUntil(at); err != nil {
 			return err
@@ -420,20 +284,21 @@ func (k *siege) bound(alone sim.Time) sim.Time {
 
 // besiege is a run of the test: the victim alone, and beside the villains.
 func besiege(t *testing.T, seed uint64, run int) error {
-	alone := newSiege(t, seed, run, 0)
-	defer func() { require.NoError(t, alone.c.Close()) }()
-	if err := alone.play(sim.Millisecond); err != nil {
+	k := drawSiege(t, seed, run)
+	k.start(t, k.victim, k.sender)
+	defer func() { require.NoError(t, k.c.Close()) }()
+	if err := k.play(aloneRounds, sim.Microsecond, sim.Millisecond); err != nil {
 		return fmt.Errorf("alone: %w", err)
 	}
-	k := newSiege(t, seed, run, 2)
-	defer func() { require.NoError(t, k.c.Close()) }()
-	bound := k.bound(slices.Max(alone.took))
-	if err := k.play(victimRounds * bound); err != nil {
+	alone := slices.Max(k.took)
+	bound := k.bound(alone)
+	k.besiege(t)
+	if err := k.play(victimRounds, 5*sim.Microsecond, victimRounds*bound); err != nil {
 		return err
 	}
 	for round, took := range k.took {
 		if took > bound {
-			return fmt.Errorf("round %d took %v, alone %v, expected at most %v", round, took, slices.Max(alone.took), bound)
+			return fmt.Errorf("round %d took %v, alone %v, expected at most %v", round, took, alone, bound)
 		}
 	}
 	if err := k.c.RunUntil(k.c.Engine().Now() + 20*sim.Microsecond); err != nil {
@@ -473,12 +338,17 @@ var breaches = [][2]int{
 // Hostile modules of other tenants of a device read no byte of a victim, change none,
 // lose none, and delay it by their own handlers' time at most.
 func TestHostileTenants(t *testing.T) {
+	check := func(seed uint64, run int) {
+		if err := besiege(t, seed, run); err != nil {
+			t.Errorf("-tenants.seed=%d -tenants.from=%d -tenants.runs=1: %v", seed, run, err)
+		}
+	}
 	for _, b := range breaches {
-		require.NoError(t, besiege(t, uint64(b[0]), b[1]), b)
+		check(uint64(b[0]), b[1])
 	}
 	for run := *tenantsFrom; run < *tenantsFrom+*tenantsRuns; run++ {
-		if err := besiege(t, *tenantsSeed, run); err != nil {
-			t.Errorf("-tenants.seed=%d -tenants.from=%d -tenants.runs=1: %v", *tenantsSeed, run, err)
+		if check(*tenantsSeed, run); (run+1)%50_000 == 0 {
+			t.Logf("seed %d: runs up to %d have been made", *tenantsSeed, run)
 		}
 	}
 }
