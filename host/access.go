@@ -82,7 +82,7 @@ type Access struct {
 	Tries  int32
 	// Ports are the ways of a read or a write to memory, from AddPorts; 0: the bus.
 	Ports uint8
-	// Line is for the client's use.
+	// Line is whose share a stream has (Share); otherwise for the client's use.
 	Line uint16
 
 	follows  sim.Time // of an atomic: when the last earlier write lands

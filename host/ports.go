@@ -15,6 +15,8 @@ type ports struct {
 type moreBus struct {
 	watch func(a *Access, toMemory bool, from, to sim.Time, bytes int) // nil: nobody does
 	ports []ports
+	// of streams; nil: the oldest has the next turn
+	shares *shares
 }
 
 func (b *Bus) extend() *moreBus {

@@ -1,10 +1,11 @@
 package host
 
 // streams are the streams of a bus. Each turn transfers the next piece of the
-// oldest stream that can continue. So streams come one after the other (LogGP:
-// a NIC sends one message at a time) as long as their pages are present. While
-// a stream's translation is late, or its device decides about a fault, younger
-// streams of other lines use the bus. It continues with the next turn.
+// oldest stream that can continue, unless the bus is shared (Share). So
+// streams come one after the other (LogGP: a NIC sends one message at a time) as
+// long as their pages are present. While a stream's translation is late, or its
+// device decides about a fault, younger streams of other lines use the bus. It
+// continues with the next turn.
 type streams struct {
 	first, last *Access // streams that want a turn, by age
 	unfinished  int32
@@ -94,10 +95,7 @@ func (s *streams) queue(a *Access) {
 func (b *Bus) turn() {
 	s := &b.streams
 	for s.first != nil && !s.passing {
-		a := s.first
-		if s.first = a.next; s.first == nil {
-			s.last = nil
-		}
+		a := s.take(b.more)
 		if a.let {
 			b.fetch(a)
 			continue
@@ -111,12 +109,27 @@ func (b *Bus) turn() {
 	}
 }
 
+// take takes out the stream that has the next turn. There must be one.
+func (s *streams) take(more *moreBus) *Access {
+	if more != nil && more.shares != nil {
+		return more.shares.take(s)
+	}
+	a := s.first
+	if s.first = a.next; s.first == nil {
+		s.last = nil
+	}
+	return a
+}
+
 // fetch sends the next piece of the stream that has the turn. The next turn
 // comes when the piece has passed.
 func (b *Bus) fetch(a *Access) {
 	i := int(a.piece)
 	from, to := a.Span(i)
 	n := int64(to - from)
+	if b.more != nil && b.more.shares != nil {
+		b.more.shares.passes(a, n)
+	}
 	b.bytes += n
 	sent := b.engine.Now()
 	done := sent

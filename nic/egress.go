@@ -46,12 +46,22 @@ func newEgressTurns(h *HPUSpec, n *Spec, t *tenants) *egressTurns {
 	if n.EgressPackets < maxEgress {
 		s.places = max(1, n.EgressPackets/len(t.list))
 	}
-	for i := range s.lines {
-		if s.lines[i].weight = 1; h.Arbiter != RoundRobin {
-			s.lines[i].weight = float64(t.list[i].Weight)
-		}
+	for i, w := range t.parts(h.Arbiter) {
+		s.lines[i].weight = w
 	}
 	return s
+}
+
+// parts are the weights of tenants where they take turns.
+func (t *tenants) parts(arbiter string) (list []float64) {
+	for i := range t.list {
+		if arbiter == RoundRobin {
+			list = append(list, 1)
+		} else {
+			list = append(list, float64(t.list[i].Weight))
+		}
+	}
+	return list
 }
 
 // enqueue puts a packet behind those of its tenant.

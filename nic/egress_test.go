@@ -35,6 +35,7 @@ func (p *slowPort) Send(k fabric.Packet) {
 func newEgressAlone(t *rapid.T, spec Spec, arbiter string, weights ...int) *linkAlone {
 	x := newLinkAlone(t, spec, true)
 	list := make([]tenant, len(weights)+1)
+	list[0].Weight = 1
 	for i, w := range weights {
 		list[i+1].Weight = w
 	}

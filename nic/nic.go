@@ -120,6 +120,9 @@ func (n *NIC) Init(cfg *Config) {
 	if n.schedule.tenants != nil {
 		n.schedule.tenants.act = &n.act
 	}
+	if n.act.dma.turns != nil {
+		host.Share(cfg.Bus, n.schedule.tenants.parts(cfg.HPU.Arbiter))
+	}
 	n.link.turns = newEgressTurns(cfg.HPU, cfg.Spec, n.schedule.tenants)
 	for _, o := range optional {
 		if s := o.connect(n, cfg); s != nil {

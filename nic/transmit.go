@@ -239,7 +239,7 @@ func (t *transmit) fetch(o *outgoing) {
 			a.Among = o.iface.line(forArrivals, o.frame.Target)
 		}
 	}
-	a.Client, a.Ref, a.Flow = t, o, o.frame.Flow()
+	a.Client, a.Ref, a.Flow, a.Line = t, o, o.frame.Flow(), o.frame.tenant
 	t.bus.Stream(a)
 }
 
