@@ -55,9 +55,10 @@ type HPUSpec struct {
 	Home string `yaml:"home,omitempty"`
 	// Arbiter is which handler an idle HPU takes, or a cluster with room: FIFO,
 	// RoundRobin, WFQ or WLBVT. Absent: FIFO. With others than FIFO tenants also take
-	// turns on the bus and at the egress. They need tenants, and
-	// ClusterTasks of 0: what a cluster has taken in advance is in no order of
-	// tenants.
+	// turns on the bus and at the egress; but with transport.kind reliable, packets
+	// to one node wait for its window in the order in which they come. They need
+	// tenants, and ClusterTasks of 0: what a cluster has taken in advance is in no
+	// order of tenants.
 	Arbiter string `yaml:"arbiter,omitempty"`
 	// Fragment is the length of the pieces in which DMA operations of the tenants
 	// with the greatest weight take turns on the bus, 64 B or more; others have
