@@ -28,6 +28,7 @@ func commands(args []string) []command {
 		{"sweep", sweepCommand},
 		{"rerun", rerunCommand},
 		{"report", reportCommand},
+		{"serve", serveCommand},
 		{"verify", verifyCommand},
 		{"reproduce", reproduceCommand},
 		{"ledger", ledgerCommand},

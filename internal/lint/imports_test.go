@@ -101,6 +101,7 @@ var table = map[string]policy{
 	"internal/wings":      {rooms: []string{"experiment/spin17", "experiment/exanest", "experiment/npf", "experiment/pspin", "experiment/networks", "experiment/inswitch"}},
 	"internal/identify":   {rooms: []string{"ledger"}, modules: []string{"gonum.org/v1/gonum/mat"}},
 	"internal/reports":    {rooms: []string{"experiment", "internal/lab", "internal/page", "ledger"}},
+	"internal/serve":      {rooms: []string{"internal/reports"}},
 	"internal/build":      {rooms: []string{"spin", "internal/manifest"}, modules: []string{"github.com/tetratelabs/wazero"}},
 	"internal/scaffold":   {rooms: []string{"handlers", "internal/build"}},
 	"internal/port":       {rooms: []string{"inet", "internal/build", "internal/lab"}},

@@ -68,7 +68,7 @@ func (s *Source) Section(name string, document []byte) (*Result, error) {
 	out.From = name
 	out.Cut = cut
 	if r.Repeatable() {
-		out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + quoted(name), Help: "From the file, byte for byte:"})
+		out.Commands = append(out.Commands, page.Command{Line: s.Program + " rerun " + Quoted(name), Help: "From the file, byte for byte:"})
 	}
 	return out, describe(&out.Section, r)
 }
@@ -83,7 +83,7 @@ func (s *Source) genuine(r *provenance.Record, name string, document []byte) (cu
 	}
 	if errors.Is(err, seal.ErrNone) {
 		return "", fmt.Errorf("%w: spinsim %s wrote it without one, or it was changed; %s rerun %s -o NEW.json makes it again with one, and says what differs",
-			err, r.Build, s.Program, quoted(name))
+			err, r.Build, s.Program, Quoted(name))
 	}
 	return cut, err
 }
@@ -194,7 +194,7 @@ func (s *Source) measured(r *provenance.Record, e *experiment.Experiment, docume
 	if err != nil {
 		return nil, err
 	}
-	out.Commands = append(out.Commands, page.Command{Line: s.Program + " " + quoted(line...), Help: "By its command:"})
+	out.Commands = append(out.Commands, page.Command{Line: s.Program + " " + Quoted(line...), Help: "By its command:"})
 	return out, nil
 }
 

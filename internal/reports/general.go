@@ -124,8 +124,8 @@ func plain(v json.RawMessage) string {
 	return out.String()
 }
 
-// quoted returns words in the form that a shell reads.
-func quoted(words ...string) string {
+// Quoted returns words in the form that a shell reads.
+func Quoted(words ...string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
 		if all[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool { return !safe(r) }) {

@@ -109,6 +109,6 @@ func (r *Result) complete(program string, t *report.Table, record *provenance.Re
 	if err != nil {
 		return err
 	}
-	r.Commands = append(r.Commands, page.Command{Line: program + " " + quoted(line...), Help: "By its command:"})
+	r.Commands = append(r.Commands, page.Command{Line: program + " " + Quoted(line...), Help: "By its command:"})
 	return describe(&r.Section, record)
 }
