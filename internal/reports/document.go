@@ -221,6 +221,7 @@ func differences(s *experiment.Sweep, results []*experiment.Result, document []b
 	t, err := s.Table(results)
 	var now bytes.Buffer
 	if err == nil {
+		t.Answer = s.Answer(results) // which the document has, too
 		err = t.Write(&now, report.JSONFormat)
 	}
 	if err != nil {

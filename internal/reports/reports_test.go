@@ -62,6 +62,7 @@ func measured(t *testing.T, s *experiment.Sweep) (document []byte, results []*ex
 	require.NoError(t, err)
 	table, err := s.Table(results)
 	require.NoError(t, err)
+	table.Answer = s.Answer(results)
 	var out bytes.Buffer
 	require.NoError(t, table.Write(&out, report.JSONFormat))
 	return out.Bytes(), results
@@ -229,7 +230,7 @@ func TestNoResults(t *testing.T) {
 		`no "provenance"`:               []byte(`{"rows":[]}`),
 		"no rows":                       change(func(x map[string]any) { delete(x, "rows") }),
 		`no experiment "ping"`:          change(func(x map[string]any) { record(x)["command"] = "compare ping" }),
-		"nothing but its provenance":    change(func(x map[string]any) { record(x)["command"] = "goal run"; delete(x, "rows") }),
+		"nothing but its provenance":    change(func(x map[string]any) { record(x)["command"] = "goal run"; delete(x, "rows"); delete(x, "answer") }),
 		"rows[0].latency_ns: not there": change(func(x map[string]any) { delete(row(x), "latency_ns") }),
 		`rows[0].latency_ns: "x"`:       change(func(x map[string]any) { row(x)["latency_ns"] = "x" }),
 		"rows[0]: none of the points":   change(func(x map[string]any) { row(x)["bytes"] = 9 }),
