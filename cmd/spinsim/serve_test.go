@@ -129,7 +129,7 @@ func (p *served) sameBytes(r servedRun, dir string) {
 		case name == "plot.svg":
 			printed(append(words, "--plot", name)...)
 			command = written(name)
-		case name == "trace.json":
+		case name == "trace.json.gz":
 			printed(append(words, "--trace", name)...)
 			command = written(name)
 		case name == "report.html":

@@ -32,7 +32,7 @@ const (
 	resultFile = "result.json"
 	plotFile   = "plot.svg"
 	reportFile = "report.html"
-	traceFile  = "trace.json"
+	traceFile  = "trace.json.gz" // a long one has hundreds of megabytes without .gz
 )
 
 // run is a command that the page has started, or will.
@@ -270,7 +270,7 @@ func (s *runs) measure(ctx context.Context, r *run) {
 		return
 	}
 	r.mu.Lock()
-	r.points, r.before = bytes.Count(points, []byte("\n")), keptIn(r.kept)
+	r.points, r.before = bytes.Count(points, []byte("\n"))-1, keptIn(r.kept) // and their number
 	r.mu.Unlock()
 	again := []string{"--resume=" + r.kept}
 	if r.selection.View == viewTimeline {

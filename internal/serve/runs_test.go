@@ -33,6 +33,7 @@ func TestRun(t *testing.T) {
 	require.Equal(t, done, s.State, s.Message)
 	require.Equal(t, []string{tableFile, resultFile, textFile, plotFile, reportFile}, s.Outputs)
 	require.Equal(t, "spinsim compare pingpong --size 8,64", s.Command)
+	require.Equal(t, 2, s.Points)
 	words := p.output(s.ID, tableFile)
 	require.Contains(t, words, "compare\npingpong\n--size=8,64\n--resume="+filepath.Join(p.runs.folder, "points"))
 	require.Contains(t, words, "\n--quiet\n--time-limit=10m0s\n--threads=3\n--memory-limit=100663296B\n")
@@ -40,7 +41,7 @@ func TestRun(t *testing.T) {
 	sel.View = viewTimeline
 	s = p.run(sel)
 	require.Equal(t, []string{tableFile, traceFile}, s.Outputs)
-	require.Contains(t, p.output(s.ID, tableFile), "--trace=trace.json")
+	require.Contains(t, p.output(s.ID, tableFile), "--trace=trace.json.gz")
 	require.NotContains(t, p.output(s.ID, tableFile), "--resume")
 }
 

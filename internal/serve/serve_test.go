@@ -50,7 +50,7 @@ func play(how string, args []string) int {
 		fmt.Fprintln(os.Stderr, "spinsim: refused")
 		return 2
 	case points:
-		fmt.Println("one point\nanother point")
+		fmt.Println("one point\nanother point\n2 points")
 	case how == "fail":
 		fmt.Println("a,b\n1,2")
 		fmt.Fprintln(os.Stderr, "spinsim: a point failed")

@@ -85,7 +85,7 @@ func (s *Server) prepare() error {
 		Devices []device `json:"devices"`
 		Build   string   `json:"build"`
 		Longest string   `json:"longest"`
-	}{groups, devices, s.runs.Build, longest.String()})
+	}{groups, devices, s.runs.Build, fmt.Sprintf("%d minutes", int(longest.Minutes()))})
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) {
 // types are the kinds of outputs by their endings.
 var types = map[string]string{
 	".csv": "text/csv; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".json": "application/json",
-	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8",
+	".svg": "image/svg+xml", ".html": "text/html; charset=utf-8", ".gz": "application/gzip",
 }
 
 func (s *Server) output(w http.ResponseWriter, r *http.Request) {

@@ -26,6 +26,21 @@ async function ask(path, options) {
   throw new Refused(said.error, said.field);
 }
 
+// unpacked is the text of a file that is packed, or null if it is longer than a page can show.
+export async function unpacked(path, most) {
+  const reader = (await ask(path)).body.pipeThrough(new DecompressionStream("gzip")).pipeThrough(new TextDecoderStream()).getReader();
+  const parts = [];
+  for (let length = 0; ;) {
+    const { done, value } = await reader.read();
+    if (done) return parts.join("");
+    if ((length += value.length) > most) {
+      await reader.cancel();
+      return null;
+    }
+    parts.push(value);
+  }
+}
+
 export const json = async (path) => (await ask(path)).json();
 export const text = async (path) => (await ask(path)).text();
 export const post = async (path, body) => (await ask(path, { method: "POST", body })).json();

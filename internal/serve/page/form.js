@@ -23,14 +23,22 @@ export function fill(d, devices, selection, changed) {
   fields.append(...axes.slice(0, first));
   if (axes.length > first) fields.append(folded(`${axes.length - first} more parameters`, axes.slice(first), d.axes.slice(first).some((a) => a.name in (selection.axes ?? {}))));
   if (d.devices) fields.append(folded("Device and network", device(d, devices, selection), selection.profiles || selection.set || selection.seed));
-  for (const slot of d.slots) fields.append(slotField(slot, changed));
+  if (d.slots.length > 0) fields.append(folded("Your own handlers", d.slots.map((slot) => slotField(slot, changed)), Object.keys(modules).length > 0, "slots"));
   fields.onchange = changed;
   say();
 }
 
-function folded(title, parts, open) {
-  return element("details", { open: Boolean(open) }, element("summary", {}, title), ...parts);
+function folded(title, parts, open, id = "") {
+  return element("details", { id, open: Boolean(open) }, element("summary", {}, title), ...parts);
 }
+
+// A file that is dragged over the page finds the slots open. One that is dropped beside them does not replace the page.
+addEventListener("dragover", (e) => {
+  e.preventDefault();
+  const slots = document.getElementById("slots");
+  if (slots) slots.open = document.getElementById("parameters").open = true;
+});
+addEventListener("drop", (e) => e.preventDefault());
 
 function presets(d, selection) {
   const select = element("select", { id: "preset" }, element("option", { value: "" }, "none"));
@@ -44,7 +52,7 @@ function presets(d, selection) {
 function axis(a, list) {
   if (a.of && a.of.length <= few) {
     const chosen = (list ?? a.default).split(",");
-    return ticks(`axis:${a.name}`, a.name, a.help, a.of.map((v) => [v, v]), chosen);
+    return ticks(`axis:${a.name}`, a.name, a.help, a.of.map((v) => [v]), chosen);
   }
   const id = `axis:${a.name}`;
   const range = a.of ? `of ${a.of.join(", ")}` : [a.least && `from ${a.least}`, a.most && `to ${a.most}`].filter(Boolean).join(" ");
@@ -55,8 +63,8 @@ function axis(a, list) {
 
 // ticks makes a group of boxes.
 function ticks(id, title, help, values, chosen) {
-  const boxes = values.map(([value, label, hint]) => element("label", { title: hint ?? "" },
-    element("input", { type: "checkbox", name: id, value, checked: chosen.includes(value) }), label));
+  const boxes = values.map(([value, hint]) => element("label", {},
+    element("input", { type: "checkbox", name: id, value, checked: chosen.includes(value) }), element("span", {}, value, hint ? element("span", { className: "help" }, hint) : "")));
   return element("fieldset", { className: "field", id }, element("legend", {}, title), element("span", { className: "help" }, help), element("div", { className: "ticks" }, ...boxes));
 }
 
@@ -64,7 +72,7 @@ function device(d, devices, selection) {
   const set = element("textarea", { id: "set", rows: 2, spellcheck: false, value: (selection.set ?? []).join("\n"), "aria-describedby": "set:help" });
   const seed = element("input", { type: "text", id: "seed", inputMode: "numeric", value: selection.seed ?? "", placeholder: "1" });
   return [
-    ticks("profile", "profile", "devices and networks to measure on", devices.map((p) => [p.name, p.name, p.description]), selection.profiles ?? d.profiles),
+    ticks("profile", "profile", "devices and networks to measure on", devices.map((p) => [p.name, p.description]), selection.profiles ?? d.profiles),
     element("div", { className: "field" }, element("label", { htmlFor: "set" }, "Change values of the device"), set,
       element("span", { className: "help", id: "set:help" }, "one a line, such as hpu.cores=8; a list measures at each")),
     element("div", { className: "field" }, element("label", { htmlFor: "seed" }, "seed"), seed),

@@ -1,5 +1,5 @@
 // The page: an experiment is chosen in the form, and its run is shown beside it.
-import { element, json, output, post, Refused, text } from "./ask.js";
+import { element, json, output, post, Refused, text, unpacked } from "./ask.js";
 import { chosen, complain, fill, say } from "./form.js";
 import { address, read } from "./state.js";
 import { compared, grid, heading, identity, isNumber, parse, point, table } from "./table.js";
@@ -11,6 +11,7 @@ const views = [["result", "Result"], ["breakdown", "Breakdown"], ["timeline", "T
 let index, state, described;
 let turn = 0; // counts what is shown: what comes late for an earlier one is dropped
 
+const narrow = matchMedia("(max-width: 60rem)");
 const experiments = new Map();
 async function about(name) {
   if (!experiments.has(name)) experiments.set(name, await json(`/api/experiments/${encodeURIComponent(name)}`));
@@ -29,19 +30,28 @@ function edited() {
   state.selection = chosen();
   history.replaceState(null, "", address(state));
   say();
+  $("changed").hidden = !state.runs.result;
 }
 
 async function load() {
-  state = read();
-  if (!state.selection.experiment) state.selection.experiment = index.groups[0].experiments[0].name;
+  const now = ++turn;
+  const next = read();
+  if (!next.selection.experiment) next.selection.experiment = index.groups[0].experiments[0].name;
+  let d, unknown = "";
   try {
-    described = await about(state.selection.experiment);
+    d = await about(next.selection.experiment);
   } catch (e) {
-    say(e.message);
-    return;
+    unknown = e.message;
+    next.selection = { experiment: index.groups[0].experiments[0].name };
+    d = await about(next.selection.experiment);
   }
+  if (now !== turn) return;
+  [state, described] = [next, d];
+  $("changed").hidden = true;
+  if (narrow.matches) $("parameters").open = !state.runs.result; // the answer is what is seen first
   $("experiment").value = described.name;
   fill(described, index.devices, state.selection, edited);
+  say(unknown);
   await show();
 }
 
@@ -64,14 +74,13 @@ async function show() {
     if (late()) return;
     const d = await about(result.selection.experiment);
     offer(d);
-    let run = result;
-    if (state.view === "breakdown") run = await derived("breakdown", { ...result.selection, view: "breakdown" });
-    if (state.view === "timeline" && result.state === "done") run = await derived("timeline", await spot(d, result));
+    let run = await follow(result, late);
+    const whole = run;
+    if (!late() && whole.state === "done" && state.view === "breakdown") run = await follow(await derived("breakdown", { ...whole.selection, view: "breakdown" }), late);
+    if (!late() && whole.state === "done" && state.view === "timeline") run = await follow(await derived("timeline", await spot(d, whole)), late);
     if (late()) return;
-    await follow(run, late);
-    if (late()) return;
-    const shown = { result: showResult, breakdown: showResult, timeline: showTimeline, compare: showComparison }[state.view];
-    await shown(d, await json(`/api/runs/${run.id}`), result, late);
+    const shown = new Map([["timeline", showTimeline], ["compare", showComparison]]).get(state.view) ?? showResult;
+    await (whole.state === "done" ? shown : showResult)(d, run, whole, late);
   } catch (e) {
     if (!(e instanceof Refused)) throw e;
     if (late()) return;
@@ -110,7 +119,7 @@ async function spot(d, result) {
   return point(d, t, t.rows[Math.min(state.point ?? 0, t.rows.length - 1)], result.selection);
 }
 
-// follow shows how far a run is until it is over.
+// follow shows how far a run is until it is over, and returns it then.
 async function follow(run, late) {
   const words = { waiting: "Waits for another run to end.", running: "Measuring" };
   while (run.state in words) {
@@ -127,10 +136,12 @@ async function follow(run, late) {
     }
     if (some) Object.assign($("progress").querySelector("progress"), { max: run.points, value: run.measured });
     run = await json(`/api/runs/${run.id}?wait`);
-    if (late()) return;
+    if (late()) return run;
   }
   $("progress").replaceChildren();
-  $("state").textContent = { done: "", failed: `Ended with status ${run.status}.`, cancelled: "Cancelled. Run continues with the points that were measured." }[run.state];
+  const refused = run.status === 2 ? "The command refuses this (status 2)." : `The command ended with status ${run.status}.`;
+  $("state").textContent = { done: "", failed: refused, cancelled: "Cancelled. Run goes on with the points that were measured." }[run.state];
+  return run;
 }
 
 // lineOf shows the command of a run.
@@ -140,10 +151,12 @@ function lineOf(run) {
     await navigator.clipboard.writeText(run.command);
     copy.textContent = "Copied";
   });
-  return element("div", {}, element("h3", {}, "The same in a terminal"), element("pre", { className: "line", tabIndex: 0 }, element("code", {}, run.command)), element("div", { className: "row" }, copy));
+  return element("div", {}, element("h3", {}, "The same in a terminal"), element("div", { className: "command" }, element("pre", { className: "line", tabIndex: 0 }, element("code", {}, run.command)), copy));
 }
 
-const kinds = { "table.csv": "CSV", "table.txt": "text", "result.json": "JSON", "plot.svg": "picture", "report.html": "report", "trace.json": "timeline for ui.perfetto.dev" };
+const traceFile = "trace.json.gz";
+const longest = 64e6; // characters of a timeline
+const kinds = { "table.csv": "CSV", "table.txt": "text", "result.json": "JSON", "plot.svg": "picture", "report.html": "report", [traceFile]: "timeline for ui.perfetto.dev" };
 
 // files links what a run has written.
 function files(run) {
@@ -153,7 +166,7 @@ function files(run) {
 }
 
 function picture(run, alt) {
-  return element("figure", { tabIndex: 0 }, element("img", { src: output(run, "plot.svg"), alt }));
+  return element("figure", { tabIndex: 0, className: "lone" }, element("img", { src: output(run, "plot.svg"), alt }));
 }
 
 const trouble = (run) => run.message ? element("pre", { className: "wrong line", tabIndex: 0 }, run.message) : "";
@@ -165,13 +178,13 @@ async function showResult(d, run, result, late) {
   for (const line of answer) parts.push(element("p", { className: "answer" }, line));
   parts.push(trouble(run));
   if (run.outputs.includes("plot.svg")) parts.push(picture(run, `${d.short}; the table below has the numbers`));
+  parts.push(lineOf(run), files(run));
   const tables = ["table.csv", ...d.tables.map((name) => name + ".csv")].filter((name) => run.outputs.includes(name));
   for (const name of tables) parts.push(table(d, name === "table.csv" ? d.short : name.slice(0, -4), await text(output(run, name))));
   if (run.outputs.includes("table.txt")) {
     const printed = element("details", {}, element("summary", {}, "As the command prints it"), element("pre", { tabIndex: 0 }, await text(output(run, "table.txt"))));
     parts.push(printed);
   }
-  parts.push(lineOf(run), files(run));
   if (late()) return;
   $("title").textContent = run.selection.experiment;
   $("view").replaceChildren(...parts);
@@ -190,8 +203,11 @@ async function showTimeline(d, run, result, late) {
     go({ ...state, runs, point: Number(select.value) });
   });
   const parts = [element("div", { className: "row" }, element("label", { htmlFor: "point" }, "Point"), select), trouble(run)];
-  if (run.outputs.includes("trace.json")) parts.push(timeline(JSON.parse(await text(output(run, "trace.json")))));
   parts.push(lineOf(run), files(run));
+  if (run.outputs.includes(traceFile)) {
+    const trace = await unpacked(output(run, traceFile), longest);
+    parts.splice(1, 0, trace === null ? element("p", {}, `More than ${longest / 1e6} MB of events: too many for this page. The file has them.`) : timeline(JSON.parse(trace)));
+  }
   if (late()) return;
   $("title").textContent = `${run.selection.experiment}: timeline of a point`;
   $("view").replaceChildren(...parts);
@@ -207,10 +223,11 @@ async function showComparison(d, run, result, late) {
   const other = others.find((o) => o.id === select.value);
   if (other && run.outputs.includes("table.csv")) {
     const [a, b] = [parse(await text(output(run, "table.csv"))), parse(await text(output(other, "table.csv")))];
-    parts.push(element("dl", {}, element("dt", {}, "A"), element("dd", {}, run.command), element("dt", {}, "B"), element("dd", {}, other.command)));
+    const [answer, both] = beside(d, a, b);
+    parts.push(answer, element("dl", {}, element("dt", {}, "A"), element("dd", {}, run.command), element("dt", {}, "B"), element("dd", {}, other.command)));
     const pictures = [[run, "A"], [other, "B"]].filter(([r]) => r.outputs.includes("plot.svg"));
     if (pictures.length > 0) parts.push(element("div", { className: "pair" }, ...pictures.map(([r, name]) => element("figure", { tabIndex: 0 }, element("figcaption", {}, name), element("img", { src: output(r, "plot.svg"), alt: `${name}: ${d.short}; the table below has the numbers` })))));
-    parts.push(beside(d, a, b));
+    parts.push(both);
   } else if (state.with && !other) parts.push(element("p", { className: "wrong" }, "The other run is not there any more."));
   if (late()) return;
   $("title").textContent = `${d.name}: two runs`;
@@ -223,9 +240,13 @@ function beside(d, a, b) {
   const select = element("select", { id: "column" }, ...measured.map((key) => element("option", { value: key }, heading(d, key))));
   if (measured.includes(d.value)) select.value = d.value;
   const place = element("div");
+  const answer = element("p", { className: "answer", role: "status" });
   const fillIn = () => {
     const c = compared(d, a, b, select.value);
     const unit = heading(d, select.value);
+    const ratios = c.rows.map((r) => Number(r.at(-1))).filter((x) => x > 0);
+    const [least, greatest] = [Math.min(...ratios), Math.max(...ratios)];
+    answer.textContent = ratios.length === 0 ? "No point has numbers of both." : `${heading(d, select.value)}: B / A is ${[...new Set([least, greatest])].map((x) => x.toPrecision(4)).join(" to ")}.`;
     const heads = [...c.names.map((n) => heading(d, n)), `A: ${unit}`, `B: ${unit}`, "B / A"].map((text) => ({ text }));
     place.replaceChildren(grid(`${unit} of both`, heads, c.rows));
     const notes = [[c.alone, "rows of A have no partner in B"], [c.others, "rows of B have none in A"], [c.twice, "rows stand for the same point; the last counts"]].filter(([n]) => n > 0);
@@ -233,7 +254,7 @@ function beside(d, a, b) {
   };
   select.addEventListener("change", fillIn);
   fillIn();
-  return element("div", {}, element("div", { className: "row" }, element("label", { htmlFor: "column" }, "Column"), select), place);
+  return [answer, element("div", {}, element("div", { className: "row" }, element("label", { htmlFor: "column" }, "Column"), select), place)];
 }
 
 $("form").addEventListener("submit", async (e) => {
@@ -242,7 +263,8 @@ $("form").addEventListener("submit", async (e) => {
   const selection = chosen();
   try {
     const run = await post("/api/runs", JSON.stringify(selection));
-    if (matchMedia("(max-width: 60rem)").matches) $("parameters").open = false;
+    if (narrow.matches) $("parameters").open = false;
+    $("changed").hidden = true;
     const next = { selection, view: state.view, runs: { result: run.id }, with: state.with };
     const shown = go(next, address({ ...next, view: "result" }) !== address({ ...state, view: "result" }));
     $("shown").focus();
@@ -259,7 +281,12 @@ $("experiment").addEventListener("change", async () => {
 
 addEventListener("popstate", load);
 
+document.querySelector(".skip").addEventListener("click", (e) => {
+  e.preventDefault(); // what stands behind the # is the state
+  $("shown").focus();
+});
+
 index = await json("/api/index");
 for (const g of index.groups) $("experiment").append(element("optgroup", { label: g.title }, ...g.experiments.map((e) => element("option", { value: e.name }, `${e.name}: ${e.short}`))));
-$("build").textContent = `${index.build}. Two runs at once, each program of a run ends after ${index.longest}.`;
+$("build").textContent = `${index.build}. Two runs at once, a program of a run ends after ${index.longest}.`;
 await load();

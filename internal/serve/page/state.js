@@ -16,7 +16,7 @@ export function read() {
     } else if (kind in lists) (state.selection[lists[kind]] ??= []).push(value);
     else if (kind === "seed" || kind === "preset") state.selection[kind] = value;
     else if (kind === "with") state.with = value;
-    else if (kind === "point") state.point = Number(value);
+    else if (kind === "point") state.point = Math.abs(parseInt(value, 10)) || 0;
   }
   return state;
 }

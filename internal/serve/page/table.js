@@ -87,7 +87,7 @@ export function point(d, t, row, selection) {
   for (const a of d.axes) {
     const c = d.cells[a.name];
     const text = c && at(c.key);
-    if (text !== undefined && text !== "") s.axes[a.name] = text + (c.unit ?? "");
+    if (text !== undefined && text !== "" && text !== a.default) s.axes[a.name] = text + (c.unit ?? "");
   }
   if (d.devices && at("profile")) s.profiles = [at("profile")];
   return s;
