@@ -101,6 +101,15 @@ const download = page.waitForEvent("download");
 await page.getByRole("link", { name: "CSV" }).click();
 assert.equal(readFileSync(await (await download).path(), "utf8"), command(...words, "--format", "csv"));
 
+// The report is a page of its own, without an origin, whose script still sorts.
+const opened = context.waitForEvent("page");
+await page.getByRole("link", { name: "report" }).click();
+const report = await opened;
+report.on("console", (m) => said.push(`report: ${m.text()}`));
+await report.waitForSelector("th button");
+assert.equal(await report.evaluate(() => origin), "null");
+await report.close();
+
 // A reload, and another tab that does something else, change nothing.
 const address1 = page.url();
 await page.reload();
