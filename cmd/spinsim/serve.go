@@ -74,7 +74,10 @@ func servePage(c *cobra.Command, port, threads int) error {
 	defer stop()
 	fmt.Fprintln(c.OutOrStdout(), s.URL())
 	if err = h.Serve(l); errors.Is(err, http.ErrServerClosed) {
-		err = nil // how it ends
+		err = context.Cause(ctx) // a limit
+	}
+	if errors.Is(err, context.Canceled) {
+		err = nil // a signal is how it ends
 	}
 	return errors.Join(err, s.Close())
 }

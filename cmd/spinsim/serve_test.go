@@ -175,3 +175,13 @@ func TestServeShowsTheSameBytes(t *testing.T) {
 	p.sameBytes(r, dir)
 	end()
 }
+
+// A signal is the end of the page, a limit is not.
+func TestServeEndsAtALimit(t *testing.T) {
+	c := spinsim(t, t.TempDir(), "serve", "--time-limit", "1ms")
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.Error(t, c.Run())
+	require.Equal(t, exitFailed, c.ProcessState.ExitCode(), errs.String())
+	require.Contains(t, errs.String(), "1ms of real time")
+}
