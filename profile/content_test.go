@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -29,6 +30,9 @@ func TestContentIsTheProfile(t *testing.T) {
 		content, err := p.Content()
 		require.NoError(t, err)
 		require.True(t, json.Valid(content), "%s", content)
+		var tree bytes.Buffer
+		require.NoError(t, writeTree(&tree, reflect.ValueOf(p)))
+		require.Equal(t, tree.String(), string(content))
 
 		back, err := Parse("recorded", content)
 		require.NoError(t, err)

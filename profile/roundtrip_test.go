@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -129,6 +130,9 @@ func TestEveryFieldGoesRound(t *testing.T) {
 func goesRound(t *testing.T, set []string, base, p *Profile, path string) {
 	content, err := p.Content()
 	require.NoError(t, err)
+	var tree bytes.Buffer
+	require.NoError(t, writeTree(&tree, reflect.ValueOf(p)), path)
+	require.Equal(t, tree.String(), string(content), path)
 	back, err := Parse("recorded", content)
 	require.NoError(t, err, path)
 	again, err := back.Content()
