@@ -10,6 +10,7 @@ import (
 
 	"github.com/spinsim/spinsim/internal/checkpoint"
 	"github.com/spinsim/spinsim/internal/provenance"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/report"
 	"github.com/spinsim/spinsim/sim"
 )

@@ -42,6 +42,7 @@ import (
 	"github.com/spinsim/spinsim/handlers/work"
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/manifest"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/spin"
 )
 

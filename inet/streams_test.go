@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/inet"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/sim"
 )
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spinsim/spinsim/hpu"
 	"github.com/spinsim/spinsim/internal/hosttest"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
@@ -200,7 +201,7 @@ func devicesWith(more ...string) (all []*profile.Profile) {
 }
 
 // Random programs of handlers, messages and cores, each on a device drawn for
-// it: 400 in go test, 100,000 in .ci/run deep (-rapid.checks counts fours).
+// it: 100 in go test, 100,000 in .ci/run deep (-rapid.checks counts fours).
 func TestHostMemoryModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 4 {

@@ -116,7 +116,7 @@ func (f *faults) check(m *memoryRun) {
 
 // The oracle holds where memory fails and tarries: what is told to have failed
 // has no effect, everything else one, in its place; and what nobody was told of
-// is among the failures. 200 programs in go test, 10,000 in .ci/run deep
+// is among the failures. 50 programs in go test, 10,000 in .ci/run deep
 // (-rapid.checks counts twos).
 func TestFaultyMemoryModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

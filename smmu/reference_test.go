@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/internal/smmutest"
 	"github.com/spinsim/spinsim/sim"
 	"github.com/spinsim/spinsim/smmu"

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/handlers"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/nic"
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"

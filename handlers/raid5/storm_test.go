@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/handlers/internal/blocktest"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/runtime"
 	"github.com/spinsim/spinsim/sim"
 )

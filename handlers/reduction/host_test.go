@@ -15,6 +15,7 @@ import (
 
 	"github.com/spinsim/spinsim/handlers/allreduce"
 	"github.com/spinsim/spinsim/handlers/allreduce/combine"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/spinsim/spinsim/handlers/reduction"
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/portals"
 	"github.com/spinsim/spinsim/profile"
 	"github.com/spinsim/spinsim/runtime"

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	_ "github.com/spinsim/spinsim/internal/rapidtest" // fewer checks
 	"github.com/spinsim/spinsim/ledger"
 )
 

@@ -110,6 +110,7 @@ var table = map[string]policy{
 	"examples":            {rooms: anything},
 
 	// Only tests import these.
+	"internal/rapidtest":    {},
 	"internal/hosttest":     {rooms: []string{"host"}},
 	"internal/smmutest":     {rooms: []string{"smmu"}},
 	"internal/typetest":     {rooms: []string{"datatype"}},
