@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	scenarios     = flag.Int("domains.scenarios", 12, "scenarios of TestDrawnScenariosInDomains")
+	scenarios     = flag.Int("domains.scenarios", 4, "scenarios of TestDrawnScenariosInDomains")
 	scenariosFrom = flag.Int("domains.from", 0, "the first of them: a campaign that has ended goes on there")
 	scenariosSeed = flag.Uint64("domains.seed", 1, "what they are drawn from; 0: something new")
 )

@@ -21,7 +21,7 @@ import (
 var (
 	campaignSeed = flag.Uint64("networks.seed", 1, "seed of the random networks")
 	campaignFrom = flag.Int("networks.from", 0, "first random network")
-	campaignRuns = flag.Int("networks.runs", 150, "how many random networks")
+	campaignRuns = flag.Int("networks.runs", 60, "how many random networks")
 )
 
 // drawn is a network, its law and its load.
