@@ -91,6 +91,10 @@ type Access struct {
 	passages *passage // admitted by an IOMMU in more than a single flight
 }
 
+// Held reports whether an access that has not begun waits for its page or for others
+// of its Order, and not for the bus.
+func (a *Access) Held() bool { return a.state != launched }
+
 // lost is the flight of an access that a Translator has Ignored.
 const lost smmu.Flight = math.MaxUint16
 

@@ -63,8 +63,9 @@ type HPUSpec struct {
 	// Fragment is the length of the pieces in which DMA operations of the tenants
 	// with the greatest weight take turns on the bus, 64 B or more; others have
 	// shorter ones, but with RoundRobin. Operations on a region of vectors go as a
-	// whole, and so do packets that no handler takes, which have no turns on a bus
-	// with page faults. Absent: all do. It needs an Arbiter other than FIFO.
+	// whole, and so do packets that no handler takes; those that have waited for a
+	// page have no turn. Absent: all go as a whole. It needs an Arbiter other than
+	// FIFO.
 	Fragment sim.Size `yaml:"fragment,omitempty"`
 	// ClusterTasks is how many handlers a cluster takes in advance: as many as
 	// its HPUs, and so many more, 0 to 2^16. It needs a Home.

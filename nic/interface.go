@@ -73,10 +73,9 @@ func (i *Interface) written(a *host.Access) {
 	}
 }
 
-// turns returns nil if writes go in the order in which they come: also on a bus with
-// page faults, since a write that waits for its page must hold up no other line.
+// turns returns nil if writes go in the order in which they come.
 func (i *Interface) turns() *turns {
-	if i.tenants == nil || i.tenants.act == nil || i.env.bus.Paged() {
+	if i.tenants == nil || i.tenants.act == nil {
 		return nil
 	}
 	return i.tenants.act.dma.turns

@@ -77,7 +77,7 @@ func (t *turns) next(l *dmaLine) (n int, ok bool) {
 	if o.op == hpu.OpDMAToHost {
 		return n, l.queued == 0 || l.queued+int64(n) <= l.quantum
 	}
-	return n, l.reading == 0 || l.reading+int64(n) <= l.most
+	return n, l.reading == 0 || l.reading+max(1, int64(n)) <= l.most
 }
 
 // sender takes out the handler that waits for the egress and is next: of each tenant
@@ -140,7 +140,8 @@ func (l *dmaLine) mayLand() bool {
 func (l *dmaLine) land(d *act) {
 	a := l.deposits.pop()
 	l.after, a.Begin = false, true
-	if !d.bus.Write(a) {
+	// what waits for a page holds up no other write of the tenant
+	if !d.bus.Write(a) && !a.Held() {
 		l.deposit = a
 		l.queued += busy(a)
 	}
@@ -177,7 +178,7 @@ func (o *dmaOp) pieceOf(d *act, n int) *host.Access {
 func (l *dmaLine) waits(o *dmaOp, a *host.Access, begun bool) {
 	switch {
 	case o.op != hpu.OpDMAToHost:
-		l.reading += int64(a.Length)
+		l.reading += busy(a)
 	case !begun:
 		a.Serial = 1
 		l.queued += busy(a)
@@ -203,7 +204,7 @@ func (o *dmaOp) landed(d *act, a *host.Access, s host.Status) (over bool) {
 	l := d.dma.turns.of(o)
 	l.begins(a)
 	if o.op != hpu.OpDMAToHost {
-		l.reading -= int64(a.Length)
+		l.reading -= busy(a)
 	}
 	if o.status == host.OK {
 		o.status = s
