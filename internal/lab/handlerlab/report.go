@@ -34,11 +34,12 @@ func (r *Report) tables() (details []experiment.Detail, rows []experiment.Rows) 
 	for _, h := range r.Handlers {
 		actions = append(actions, h.Actions...)
 	}
-	return []experiment.Detail{
+	tables := []experiment.Detail{
 		lab.TableOf[MessageReport]("sent", "Messages"), lab.TableOf[HandlerReport]("handlers", "Handlers"), lab.TableOf[ActionReport](ActionsTable, "Actions"),
 		lab.TableOf[EventReport]("events", "Events"), lab.TableOf[CounterReport]("counters", "Counters"), lab.TableOf[FieldReport]("fields", "State"),
 		lab.TableOf[MemoryReport]("memory", "Memory"),
-	}, []experiment.Rows{
+	}
+	return tables, []experiment.Rows{
 		lab.RowsOf(r.Messages), lab.RowsOf(r.Handlers), lab.RowsOf(actions), lab.RowsOf(r.Events), lab.RowsOf(r.Counters), lab.RowsOf(r.Fields), lab.RowsOf(r.Memory),
 	}
 }
