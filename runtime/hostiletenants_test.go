@@ -332,7 +332,7 @@ func (k *siege) read() error {
 var breaches = [][2]int{
 	{4, 6416},   // 60 KB of a put from host memory were on the wire before a victim's packet
 	{2, 57},     // a message that matched nothing disabled the victim's portal table entry
-	{1, 360233}, // on a bus with page tables packets without handlers had no turns, and it was late by 6 ms
+	{1, 360233}, // packets without handlers had no turns on a bus with page tables: 6 ms late
 	{1, 236},    // timers of 5 ns kept the bus busy with records of messages to self
 }
 
