@@ -83,7 +83,7 @@ func (g *grid) parts(results []*Result, each func(of *grid, where string, result
 		values = append(values, g.values[i])
 	}
 	_ = combinations(values, func(one []any) error { // the function never fails
-		combined = append(combined, one)
+		combined = append(combined, slices.Clone(one))
 		return nil
 	})
 	if len(combined) > 4 {

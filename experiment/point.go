@@ -255,11 +255,11 @@ func WithFields(p *profile.Profile, overrides []string) (*profile.Profile, error
 }
 
 // combinations calls f with every combination of values of the axes until f
-// returns an error. The first axis varies fastest.
+// returns an error. The first axis varies fastest. There may be thousands, so
+// the next one is in the same slice.
 func combinations(values [][]any, f func(combination []any) error) error {
-	at := make([]int, len(values))
+	at, one := make([]int, len(values)), make([]any, len(values))
 	for {
-		one := make([]any, len(values))
 		for i, k := range at {
 			one[i] = values[i][k]
 		}

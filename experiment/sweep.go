@@ -243,7 +243,7 @@ func (s *Sweep) of(number int, base *profile.Profile, missing passedOver) (point
 		}
 		p := &Point{
 			Seed: s.Seed, Engine: s.Engine, Handlers: s.Handlers, Limits: s.Limits, experiment: s.grid.experiment, device: number,
-			values: values, Recorded: s.given,
+			values: slices.Clone(values), Recorded: s.given,
 		}
 		if s.grid.experiment.Device != nil {
 			if err := fromFile(s, p, number); err != nil {

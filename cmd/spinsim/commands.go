@@ -50,6 +50,9 @@ type command struct {
 // a name, or where the words after it are a mistake, whose error may suggest any
 // command, it adds all.
 func addCommands(root *cobra.Command, args []string) {
+	for len(args) > 0 && (args[0] == "-q" || args[0] == "--quiet") {
+		args = args[1:]
+	}
 	all := commands(args)
 	if k := slices.IndexFunc(all, func(c command) bool { return len(args) > 0 && c.name == args[0] }); k >= 0 {
 		c := all[k].make()

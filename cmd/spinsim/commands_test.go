@@ -157,6 +157,13 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
+// A program makes no commands but the one that it was called with.
+func TestNamedCommandIsMade(t *testing.T) {
+	for _, words := range []string{"verify", "-q verify a.csv", "--quiet handler run"} {
+		require.Len(t, rootCommand(strings.Fields(words)...).Commands(), 1, words)
+	}
+}
+
 // foreignFlags are flags of other programs that documents mention.
 var foreignFlags = map[string]bool{"--array": true} // of sbatch
 
