@@ -195,9 +195,19 @@ func (p *Program) leave(ctx context.Context, links []*link, ended <-chan error, 
 // by a race of its own, and means nothing: the agent has its process group.
 type without struct{ io.Writer }
 
+// Write writes the other lines. Several may come at once.
 func (w *without) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("plm:rsh: Warning: setpgid(")) && bytes.Count(b, []byte("\n")) <= 1 {
+	kept := make([]byte, 0, len(b))
+	for line := range bytes.Lines(b) {
+		if !bytes.Contains(line, []byte("plm:rsh: Warning: setpgid(")) {
+			kept = append(kept, line...)
+		}
+	}
+	if len(kept) == 0 {
 		return len(b), nil
 	}
-	return w.Writer.Write(b)
+	if _, err := w.Writer.Write(kept); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
