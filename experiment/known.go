@@ -61,7 +61,7 @@ func (k *Known) Ahead(ctx context.Context, plans []*LedgerPlan, kept *checkpoint
 		}
 	}
 	done := begun(len(planned))
-	if err := k.measure(ctx, plans, first, kept, done); err != nil {
+	if err := k.measure(ctx, first, kept, done); err != nil {
 		return err
 	}
 	others = slices.DeleteFunc(others, func(p aheadPoint) bool {
@@ -71,7 +71,7 @@ func (k *Known) Ahead(ctx context.Context, plans []*LedgerPlan, kept *checkpoint
 		}
 		return known
 	})
-	return k.measure(ctx, plans, others, kept, done)
+	return k.measure(ctx, others, kept, done)
 }
 
 // aheadPoint is a point that Ahead measures.
@@ -94,7 +94,7 @@ func (k *Known) likely(p *ledgerPoint) string {
 }
 
 // measure measures points, one experiment after the other.
-func (k *Known) measure(ctx context.Context, plans []*LedgerPlan, list []aheadPoint, kept *checkpoint.Folder, done func()) error {
+func (k *Known) measure(ctx context.Context, list []aheadPoint, kept *checkpoint.Folder, done func()) error {
 	rest := map[*Experiment][]*ledgerPoint{}
 	var order []*Experiment
 	for _, p := range list {
@@ -104,19 +104,11 @@ func (k *Known) measure(ctx context.Context, plans []*LedgerPlan, list []aheadPo
 		rest[p.Experiment] = append(rest[p.Experiment], p.ledgerPoint)
 	}
 	for _, e := range order {
-		s, err := New(e)
-		if err == nil {
-			err = plans[0].adjust(s)
-		}
-		if err != nil {
-			return err
-		}
-		s.Checkpoint = kept
 		points := make([]*Point, len(rest[e]))
 		for i, p := range rest[e] {
 			points[i] = p.Point
 		}
-		results, err := s.batch(points).Measure(ctx, done)
+		results, err := keeping(rest[e][0].sweep, kept).batch(points).Measure(ctx, done)
 		if u := (*batch.Unfinished[Result])(nil); errors.As(err, &u) {
 			results = u.Results
 		}

@@ -57,7 +57,7 @@ func (r *LedgerRow) Sweep(e *Experiment) (*Sweep, error) {
 		case name == ProfileColumn:
 			s.Profiles = strings.Split(list, ",")
 		case strings.Contains(name, "."):
-			s.Overrides = append(s.Overrides, item)
+			err = errors.Join(err, s.Set(item))
 		default:
 			err = errors.Join(err, s.Choose(name, list))
 		}

@@ -20,7 +20,6 @@ import (
 type LedgerPlan struct {
 	rows   []*plannedRow
 	points map[*Experiment][]*ledgerPoint
-	adjust func(s *Sweep) error
 	known  *Known // nil: every point is measured
 }
 
@@ -36,6 +35,7 @@ type plannedRow struct {
 // ledgerPoint is a point with its result, when it is measured.
 type ledgerPoint struct {
 	*Point
+	sweep   *Sweep // the first with the point
 	id      string // hash of what its values depend on, except the program
 	at      string // the same without the device
 	device  string // hash
@@ -49,7 +49,7 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 	if adjust == nil {
 		adjust = func(*Sweep) error { return nil }
 	}
-	plan := &LedgerPlan{points: map[*Experiment][]*ledgerPoint{}, adjust: adjust}
+	plan := &LedgerPlan{points: map[*Experiment][]*ledgerPoint{}}
 	hashes := map[*profile.Profile]string{}
 	shared := &devices{map[string]*profile.Profile{}, map[*profile.Profile]provenance.Profile{}}
 	known := map[string]*ledgerPoint{}
@@ -66,27 +66,28 @@ func PlanLedger(list []*Experiment, want func(id string) bool, adjust func(s *Sw
 				return nil, err
 			}
 			s.devices = shared
-			row := &plannedRow{LedgerRow: r, experiment: e, command: r.command(e, s.Profiles), sweep: s}
+			of := s.grid.experiment // e, or with axes of fields of several values
+			row := &plannedRow{LedgerRow: r, experiment: of, command: r.command(e, s.Profiles), sweep: s}
 			if row.own, err = s.Points(); err != nil {
 				return nil, fmt.Errorf("experiment %s, row %s: %w", e.Name, r.ID, err)
 			}
 			for _, p := range row.own {
-				of, err := s.identity(p, hashes)
+				identity, err := s.identity(p, hashes)
 				if err != nil {
 					return nil, err
 				}
-				text, err := json.Marshal(of)
+				text, err := json.Marshal(identity)
 				if err != nil {
 					return nil, err
 				}
-				id, device := provenance.Hash(text), of.Profile
-				of.Profile = ""
-				if text, err = json.Marshal(of); err != nil {
+				id, device := provenance.Hash(text), identity.Profile
+				identity.Profile = ""
+				if text, err = json.Marshal(identity); err != nil {
 					return nil, err
 				}
 				if known[id] == nil {
-					known[id] = &ledgerPoint{Point: p, id: id, at: provenance.Hash(text), device: device}
-					plan.points[e] = append(plan.points[e], known[id])
+					known[id] = &ledgerPoint{Point: p, sweep: s, id: id, at: provenance.Hash(text), device: device}
+					plan.points[of] = append(plan.points[of], known[id])
 				}
 				row.points = append(row.points, known[id])
 			}
@@ -114,20 +115,12 @@ func (l *LedgerPlan) Run(ctx context.Context, kept *checkpoint.Folder, done func
 			continue
 		}
 		measured = append(measured, e)
-		s, err := New(e)
-		if err == nil {
-			err = l.adjust(s)
-		}
-		if err != nil {
-			return err
-		}
-		s.Checkpoint = kept
 		rest := l.rest(e, done)
 		points := make([]*Point, len(rest))
 		for i, p := range rest {
 			points[i] = p.Point
 		}
-		b := s.batch(points)
+		b := keeping(r.sweep, kept).batch(points)
 		measure := b.Run
 		b.Run = func(ctx context.Context, i, later int) (*Result, error) {
 			begin := time.Now()

@@ -382,6 +382,13 @@ func (s *Sweep) Run(ctx context.Context, points []*Point, done func()) ([]*Resul
 // pointNoun names points in sentences about many.
 var pointNoun = batch.Noun{One: "point", Many: "points"}
 
+// keeping returns a sweep with a folder that keeps its results.
+func keeping(s *Sweep, kept *checkpoint.Folder) *Sweep {
+	one := *s
+	one.Checkpoint = kept
+	return &one
+}
+
 // batch is the measurement of points.
 func (s *Sweep) batch(points []*Point) *batch.Batch[Result] {
 	workers := s.atOnce(points)

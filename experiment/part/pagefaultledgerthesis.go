@@ -119,6 +119,14 @@ func ledgerDestination() []experiment.LedgerRow {
 			},
 		},
 		{
+			ID: "t19-4-57", Of: thesisPolicies + " os.interrupt_core=0,1" + thesisSizes, How: "a write takes " + alikeHow + " of the time if the SMMU interrupts core 1 in place of core 0, both policies, 16 B to 64 KiB",
+			Holds: func(m *experiment.Measured) bool {
+				return everyPolicy(m, func(is string) bool {
+					return alike(latency(m, "os.interrupt_core=0 %s", is), latency(m, "os.interrupt_core=1 %s", is))
+				})
+			},
+		},
+		{
 			ID: "t19-4-65", Of: thesisAPage + " nodes=1" + ledgerKnees, How: "largest size to 4 MiB up to which tasklets read no more entries of the FIFO than pages are absent",
 			Ours: one(func(m *experiment.Measured) float64 {
 				return upTo(m, func(is string) bool { return m.At("entries", is) <= m.At("absent", is) })
